@@ -5,6 +5,7 @@ mod bed;
 mod beside;
 mod certificates_in_pods;
 mod claims;
+mod elsewhere;
 mod evicts;
 mod face;
 mod grows;

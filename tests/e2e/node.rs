@@ -81,8 +81,7 @@ impl Node {
             if let Some(pod) = self.bosun.pod(name).map_err(|e| e.to_string())? {
                 return Err(format!("{}\n{}", pod["status"], self.bosun.log()));
             }
-            let sandboxes = block(async { self.cri().sandboxes().await }).map_err(|e| e.to_string())?;
-            let left = sandboxes.iter().any(|s| s.metadata.as_ref().is_some_and(|m| m.name == full));
+            let left = self.bed.sandboxes().map_err(|e| e.to_string())?.contains(&full);
             if left { Err(format!("its sandbox is left\n{}", self.bosun.log())) } else { Ok(()) }
         })
         .unwrap_or_else(|e| panic!("{e}"));
@@ -95,18 +94,7 @@ impl Node {
 
     /// What the runtime itself says: containers by pod and name, with attempt and state (1 = running).
     pub(crate) fn runtime(&self) -> Vec<(String, String, u32, i32)> {
-        let list = block(async { self.cri().containers().await }).expect("CRI list");
-        let label = |c: &std::collections::BTreeMap<String, String>, key: &str| c.get(key).cloned().unwrap_or_default();
-        let mut all: Vec<_> = list
-            .into_iter()
-            .map(|c| {
-                let attempt = c.metadata.as_ref().map_or(0, |m| m.attempt);
-                let pod = label(&c.labels, "io.kubernetes.pod.name");
-                (pod, label(&c.labels, "io.kubernetes.container.name"), attempt, c.state)
-            })
-            .collect();
-        all.sort();
-        all
+        self.bed.containers().unwrap_or_else(|e| panic!("{e}"))
     }
 }
 

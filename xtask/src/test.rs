@@ -20,6 +20,10 @@ const CLUSTERS: &str = "2";
 /// Power cuts of the guest.
 const CUTS: &str = "1";
 
+/// Niceness of what builds, and of guests, beside tests that mostly wait for containers. A guest's tests wait for it as long as they must.
+const BUILDS: &str = "19";
+const GUESTS: &str = "10";
+
 /// Seconds of fuzzing per target: the seeds, and what is near to them. Who wants more runs `cargo xtask fuzz`.
 const FUZZED: &str = "20";
 
@@ -67,19 +71,19 @@ impl Steps {
     /// On the terminal.
     fn step(&self, name: &'static str, answers: &'static str, work: Work<'_>) {
         println!("\n=== {name}: {answers}");
-        self.make(name, answers, false, work);
+        self.make(name, answers, None, work);
     }
 
-    /// Beside those that mostly wait for containers and guests, at the lowest priority.
-    fn beside(&self, name: &'static str, answers: &'static str, work: Work<'_>) {
+    /// Beside those that mostly wait for containers, at a lower priority.
+    fn beside(&self, name: &'static str, answers: &'static str, niceness: &'static str, work: Work<'_>) {
         println!("=== {name} begins beside the rest: {answers}");
-        self.make(name, answers, true, work);
+        self.make(name, answers, Some(niceness), work);
         println!("=== {name} has ended");
     }
 
-    fn make(&self, name: &'static str, answers: &'static str, is_beside: bool, work: Work<'_>) {
+    fn make(&self, name: &'static str, answers: &'static str, beside: Option<&'static str>, work: Work<'_>) {
         let begin = Instant::now();
-        let log = Log::new(&self.folder, name, is_beside);
+        let log = Log::new(&self.folder, name, beside);
         let outcome = log.as_ref().map_err(|e| anyhow::anyhow!("{e:#}")).and_then(work);
         let outcome = outcome.unwrap_or_else(|e| Outcome::Failed(format!("{e:#}")));
         let step = Step { name, answers, outcome, log: log.ok(), took: begin.elapsed() };
@@ -118,7 +122,7 @@ fn fast_steps(steps: &Steps, args: &Args) {
     });
 }
 
-/// What builds for itself alone runs beside those that have been built.
+/// What builds for itself alone, and what is a machine of its own, runs beside tests on real runtimes: those mostly wait.
 fn slow_steps(steps: &Steps, args: &Args) {
     let slow = |log: &Log, commands: &[&[&str]]| -> anyhow::Result<Outcome> {
         if args.fast {
@@ -127,29 +131,34 @@ fn slow_steps(steps: &Steps, args: &Args) {
         commands.iter().try_for_each(|command| log.run("cargo", &[&["xtask"], *command].concat()))?;
         Ok(Outcome::Passed)
     };
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(|| {
-            steps.beside(
-                "cgroups-rs",
-                "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?",
-                &cgroups_rs,
-            );
-            steps.beside("fuzz-build", "do the targets of fuzzing build?", &|log| slow(log, &[&["fuzz", "--no-run"]]));
+    let builds = || {
+        let asked = "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?";
+        steps.beside("cgroups-rs", asked, BUILDS, &cgroups_rs);
+        steps.beside("fuzz-build", "do the targets of fuzzing build?", BUILDS, &|log| {
+            slow(log, &[&["fuzz", "--no-run"]])
         });
+    };
+    let guest = || {
+        let asked = "does it hold on cgroup v2, on a kernel of its own, after a power cut?";
+        steps.beside("guest", asked, GUESTS, &|log| {
+            slow(log, &[&["guest", "test", "--selection", "--built", "--cuts", CUTS]])
+        });
+    };
+    std::thread::scope(|scope| {
+        let beside = [scope.spawn(builds), scope.spawn(guest)];
         steps.step("e2e", "does it run pods on a real containerd?", &|log| {
             slow(log, &[&["setup"], &["e2e", "--built"]])
         });
         steps.step("cluster", "does it serve a real control plane?", &|log| {
             slow(log, &[&["e2e", "cluster", "--built", "--jobs", CLUSTERS]])
         });
-        steps.step("guest", "does it hold on cgroup v2, on a kernel of its own, after a power cut?", &|log| {
-            slow(log, &[&["guest", "test", "--selection", "--built", "--cuts", CUTS]])
-        });
-        if !beside.is_finished() {
+        if beside.iter().any(|one| !one.is_finished()) {
             println!("\n=== waiting for what runs beside");
         }
-        if beside.join().is_err() {
-            steps.step("beside", "did what runs beside come to its end?", &|_| bail!("it panicked"));
+        for one in beside {
+            if one.join().is_err() {
+                steps.step("beside", "did what runs beside come to its end?", &|_| bail!("it panicked"));
+            }
         }
     });
     steps.step("fuzz", "does a little fuzzing of each target find anything?", &|log| {

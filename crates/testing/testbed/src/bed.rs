@@ -192,6 +192,36 @@ impl TestBed {
         command::run(&program, ["-a", &socket, "-n", "k8s.io"].into_iter().chain(args.iter().copied()))
     }
 
+    /// What the runtime itself says: containers by name of pod and container, with attempt and state (1 = running).
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn containers(&self) -> Result<Vec<(String, String, u32, i32)>, BedError> {
+        let list = cri::ask(&self.socket(), async |cri| cri.containers().await).map_err(unanswered)?;
+        let label = |c: &cri_api::v1::Container, key: &str| c.labels.get(key).cloned().unwrap_or_default();
+        let mut all: Vec<_> = list
+            .iter()
+            .map(|c| {
+                let attempt = c.metadata.as_ref().map_or(0, |m| m.attempt);
+                let pod = label(c, "io.kubernetes.pod.name");
+                (pod, label(c, "io.kubernetes.container.name"), attempt, c.state)
+            })
+            .collect();
+        all.sort();
+        Ok(all)
+    }
+
+    /// Names of the pods that have a sandbox, running or not.
+    ///
+    /// # Errors
+    /// When the runtime does not answer.
+    pub fn sandboxes(&self) -> Result<Vec<String>, BedError> {
+        let list = cri::ask(&self.socket(), async |cri| cri.sandboxes().await).map_err(unanswered)?;
+        let mut names: Vec<_> = list.into_iter().filter_map(|s| Some(s.metadata?.name)).collect();
+        names.sort();
+        Ok(names)
+    }
+
     /// Starts containerd (again) and waits until it answers.
     ///
     /// # Errors
@@ -307,6 +337,10 @@ impl TestBed {
         self.containerd = None;
         self.remains.remove()
     }
+}
+
+fn unanswered(detail: String) -> BedError {
+    BedError::Answer { from: "containerd".to_owned(), detail }
 }
 
 impl Drop for TestBed {

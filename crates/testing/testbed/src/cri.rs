@@ -208,11 +208,18 @@ pub(crate) fn ready(socket: &Path) -> Result<(), String> {
     if !socket.exists() {
         return Err(format!("no socket {}", socket.display()));
     }
-    let cri = |socket: &Path| Cri::new(socket, "", Path::new(""));
-    // A thread of its own: the caller may be inside a runtime.
+    ask(socket, async |cri| cri.sandboxes().await).map(drop)
+}
+
+/// One question to the runtime at `socket`, from a thread of its own: the caller may be inside a tokio runtime.
+pub(crate) fn ask<T: Send>(
+    socket: &Path,
+    question: impl AsyncFnOnce(Cri) -> Result<T, Status> + Send,
+) -> Result<T, String> {
     let ask = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-        runtime.block_on(async { cri(socket).sandboxes().await }).map(drop).map_err(|e| e.to_string())
+        let asked = runtime.block_on(async { question(Cri::new(socket, "", Path::new(""))).await });
+        asked.map_err(|e| e.to_string())
     };
     std::thread::scope(|scope| scope.spawn(ask).join().unwrap_or_else(|_| Err("the asking thread panicked".to_owned())))
 }
