@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use testbed::{
-    Bosun, BosunOptions, ClusterNode, Lasting, NodeOptions, Place, Processes, TestBed, Watch, identity, kills, swaps,
-    wanted,
+    Bosun, BosunOptions, ClusterNode, Lasting, MANAGERS, NodeOptions, Place, Processes, TestBed, Watch, identity,
+    kills, swaps, wait_served, wanted,
 };
 
-use crate::node::{PODS, SOON, condition, create, delete, make, pod, start_with};
+use crate::node::{PODS, SOON, condition, create, delete, kubectl, make, pod, start_with};
 
 impl Place for Served {
     fn parts(&mut self) -> (&Bosun, &mut TestBed) {
@@ -113,4 +113,28 @@ fn managers_of_a_cluster_node_that_are_killed_are_followed_by_those_that_are_bui
     kills(&mut served, &mut processes, &lasting, wanted("KILLS", 2));
     lasting.are_as_before(&served);
     was_told_well(&watch);
+}
+
+/// The sum of a family's series that hold these words.
+fn told(served: &Served, path: &str, family: &str, words: &str) -> f64 {
+    let text = kubectl(&served.0, &["get", "--raw", &format!("/api/v1/nodes/bed/proxy/{path}")]);
+    let lines = text.lines().filter(|line| line.starts_with(family) && line.contains(words));
+    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+#[test]
+fn what_managers_elsewhere_count_is_told_with_the_metrics_of_the_node() {
+    let mut processes = Processes::default();
+    let mut served = served(processes.flags());
+    processes.start_all(&mut served);
+    MANAGERS.into_iter().for_each(|manager| wait_served(&served, manager, &processes.address(manager)));
+    let lasting = Lasting::start(&served, 1);
+    let probes = |served: &Served| told(served, "metrics/probes", "prober_probe_total{", "pod=\"web0\"");
+    let images = |served: &Served| told(served, "metrics", "kubelet_image_manager_ensure_image_requests_total{", "");
+    let (probed, asked) = (probes(&served), images(&served));
+    assert!(probed >= 1.0 && asked >= 1.0, "{probed} probes, {asked} images, none of them by the daemon itself");
+    processes.kill("images");
+    wait_served(&served, "images", "builtin");
+    assert!(images(&served) >= asked, "what the process had counted when it was last asked stays");
+    lasting.are_as_before(&served);
 }

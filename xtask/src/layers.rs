@@ -55,7 +55,7 @@ const BASE: &[(&str, &[&str])] = &[
     ("grpc", &["ports", "trace"]),
     ("metrics", &[]),
     ("resolver", &[]),
-    ("seam", &["actor", "contract", "model", "trace"]),
+    ("seam", &["actor", "contract", "metrics", "model", "trace"]),
     ("tls", &[]),
     ("trace", &["metrics"]),
 ];

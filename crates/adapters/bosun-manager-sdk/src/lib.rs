@@ -18,6 +18,9 @@
 //! }
 //! ```
 //!
+//! What it counts is told with the metrics of its node: what bosun counts in the same role, and what the program counts into the default
+//! registry of [`prometheus`](metrics::prometheus).
+//!
 //! **Owns** the socket, one life of the manager at a time (it begins when a node attaches and ends with the connection), and
 //! mirrors of the boards that it reads.
 //! **Never** decides anything of the manager's, and never talks to another user's process.
@@ -38,6 +41,7 @@ mod session;
 
 pub use actor;
 pub use contract;
+pub use metrics;
 pub use outside::Outside;
 pub use ports;
 pub use program::main;

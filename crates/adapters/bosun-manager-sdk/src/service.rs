@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use futures::stream::{self, Stream};
 use seam::WAITING_FRAMES;
-use seam::v1::{DescribeRequest, Description, FromManager, ToManager};
+use seam::v1::{DescribeRequest, Description, FromManager, MetricsAnswer, MetricsRequest, ToManager};
 use tokio::sync::mpsc;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -26,6 +26,10 @@ pub(crate) struct Service {
 impl Manager for Service {
     async fn describe(&self, _: Request<DescribeRequest>) -> Result<Response<Description>, Status> {
         Ok(Response::new(self.description.clone()))
+    }
+
+    async fn metrics(&self, _: Request<MetricsRequest>) -> Result<Response<MetricsAnswer>, Status> {
+        Ok(Response::new(seam::numbers::said(&metrics::counted())))
     }
 
     type ServeStream = Pin<Box<dyn Stream<Item = Result<FromManager, Status>> + Send>>;

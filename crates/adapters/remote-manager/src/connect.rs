@@ -117,7 +117,7 @@ pub async fn check<R: Role>(
     let (own, others) = Boards::shown_to::<R>(wiring);
     let (out, frames) = Out::new(others);
     let hash = contract::seam::hash(&R::DECLARATION);
-    let Connection { description, mut incoming } = open(address, (R::NAME, &hash), frames, effects).await?;
+    let Connection { description, mut incoming, .. } = open(address, (R::NAME, &hash), frames, effects).await?;
     let begin = to_manager::What::Begin(Begin { generation: 0, hash });
     let said = async {
         out.say(begin).await?;
@@ -143,6 +143,7 @@ const CHECK: u64 = 1;
 
 /// What is said and heard over one connection.
 pub(crate) struct Connection {
+    pub(crate) client: ManagerClient<Channel>,
     pub(crate) description: Description,
     pub(crate) incoming: Streaming<FromManager>,
 }
@@ -159,7 +160,7 @@ pub(crate) async fn open(
         let description = ask_who(&mut client, address, role, hash).await?;
         let frames = stream::unfold(frames, |mut frames| async { Some((frames.recv().await?, frames)) });
         let incoming = client.serve(Request::new(frames)).await?.into_inner();
-        Ok(Connection { description, incoming })
+        Ok(Connection { client, description, incoming })
     };
     timeout(PATIENCE, opened).await.map_err(|_| ConnectError::Silent)?
 }

@@ -18,7 +18,7 @@ mod remote;
 
 pub use connect::{ConnectError, check, describe};
 pub use judge::{Admitted, Owners, Unfit, admit};
-pub use link::{Life, Link, Status};
+pub use link::{Counted, Life, Link, Status};
 pub use remote::{Remote, To, WhenAway};
 
 /// The service of a manager.

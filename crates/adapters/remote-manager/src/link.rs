@@ -2,10 +2,20 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use seam::v1::{Description, ToManager};
+use metrics::prometheus::proto::MetricFamily;
+use seam::v1::{Description, MetricsRequest, ToManager};
 use seam::{Calls, Out};
 use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::time::timeout;
+use tonic::transport::Channel;
+use tonic::{Code, Request};
+
+use crate::stub::manager_client::ManagerClient;
+
+/// How long a scrape waits for one manager.
+const SCRAPED: Duration = Duration::from_secs(1);
 
 /// How it stands with the other process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +52,23 @@ pub struct Status {
     pub refused_keys: u64,
 }
 
+/// What a manager elsewhere answers to whoever asks what it has counted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Counted {
+    /// Nobody is there.
+    Away,
+    /// It does not answer, or not in time.
+    Silent,
+    /// So much, in the life of this number.
+    So(u64, Vec<MetricFamily>),
+}
+
 /// A connected manager, for those who call it.
 pub(crate) struct Session {
+    /// No two of one node have the same.
+    pub(crate) generation: u64,
+    /// `None`: in tests.
+    pub(crate) client: Option<ManagerClient<Channel>>,
     pub(crate) out: Out<ToManager>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) description: Description,
@@ -129,6 +154,20 @@ impl Link {
         })
     }
 
+    /// What it has counted so far.
+    pub async fn counted(&self) -> Counted {
+        let session = self.0.session.borrow().clone();
+        let Some((generation, mut client)) = session.and_then(|s| Some((s.generation, s.client.clone()?))) else {
+            return Counted::Away;
+        };
+        match timeout(SCRAPED, client.metrics(Request::new(MetricsRequest {}))).await {
+            Ok(Ok(answer)) => Counted::So(generation, seam::numbers::heard(answer.into_inner())),
+            // It counts nothing.
+            Ok(Err(status)) if status.code() == Code::Unimplemented => Counted::So(generation, Vec::new()),
+            Ok(Err(_)) | Err(_) => Counted::Silent,
+        }
+    }
+
     /// The connected manager, now or when it comes, and the turn to say something to it: nobody who comes later has it before
     /// that is let go.
     pub(crate) async fn session(&self, waits: bool) -> Option<(Arc<Session>, OwnedMutexGuard<()>)> {
@@ -154,7 +193,8 @@ mod tests {
 
     fn session() -> Arc<Session> {
         let (out, _said) = Out::new(Vec::new());
-        Arc::new(Session { out, calls: Arc::new(Calls::new(1)), description: Description::default() })
+        let (calls, description) = (Arc::new(Calls::new(1)), Description::default());
+        Arc::new(Session { generation: 1, client: None, out, calls, description })
     }
 
     #[tokio::test(start_paused = true)]

@@ -112,9 +112,10 @@ impl<R: Role> Remote<R> {
         (out, own): (Out<ToManager>, Feeds),
         ctx: &mut Ctx<This<R>>,
     ) {
-        let Connection { description, incoming } = connection;
+        let Connection { client, description, incoming } = connection;
         let generation = u64::try_from(ctx.clock().unix_nanos()).unwrap_or_default();
-        let session = Arc::new(Session { out, calls: Arc::new(Calls::new(generation)), description });
+        let calls = Arc::new(Calls::new(generation));
+        let session = Arc::new(Session { generation, client: Some(client), out, calls, description });
         let To { link, is_here, journal, .. } = this.far.to.clone();
         let world = World { link, is_here, journal, effects: ctx.effects() };
         let now = this.far.born.elapsed();

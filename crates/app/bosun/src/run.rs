@@ -158,8 +158,9 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     let builder = customise(Node::builder(settings.clone(), machine, ports.clone()));
     let (builder, places) = builder.places(&settings.managers, kernel.clock());
     let crew = builder.wiring().crew();
-    let (runtime, api, known) = (ports.runtime, ports.api, checks.clone());
-    let parts = http::Parts { settings, kernel, crew, runtime, api, checks: known, accepting, document, set_verbosity };
+    let (runtime, api, known, counted) = (ports.runtime, ports.api, checks.clone(), places.counted());
+    let told = http::Told { document, set_verbosity, counted };
+    let parts = http::Parts { settings, kernel, crew, runtime, api, checks: known, accepting, told };
     // Before any pod is touched: a port that is taken ends the daemon.
     let servers = serving::on(&apart, http::Servers::open(&parts)).await?;
     let node = builder.start(&parts.kernel);

@@ -139,6 +139,7 @@ fn node(kernel: &actor::Kernel) -> Deps {
         feature_gates: (0..120).map(gate).collect(),
         build: BuildInfo::default(),
         health_checks: Arc::new(Vec::new),
+        elsewhere: None,
         usage: None,
     }
 }

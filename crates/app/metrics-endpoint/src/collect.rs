@@ -39,7 +39,7 @@ pub fn catalogue() -> Vec<Declared> {
 
 /// All families of `/metrics`, by name.
 pub(crate) async fn main(deps: &Deps) -> Vec<MetricFamily> {
-    let (usage, volumes) = futures::join!(usage::read(deps), volumes::read(deps));
+    let (usage, volumes, ()) = futures::join!(usage::read(deps), volumes::read(deps), elsewhere(deps));
     let mut families = Families::default();
     for table in TABLES {
         families.open(table);
@@ -55,11 +55,20 @@ pub(crate) async fn main(deps: &Deps) -> Vec<MetricFamily> {
     let readings = process::Readings::now();
     startup(&readings);
     process::fill(&mut families, &readings);
-    itself::fill(&mut families, deps, &catalogue());
-    let mut all = metrics::MAIN.gather();
+    let catalogue = catalogue();
+    itself::fill(&mut families, deps, &catalogue);
+    let mut all = metrics::elsewhere::gathered(&metrics::MAIN);
     all.extend(families.close());
+    // A name of the node's is the node's.
+    all.extend(metrics::elsewhere::own().into_iter().filter(|own| !catalogue.iter().any(|d| d.name == own.name())));
     all.sort_by(|a, b| a.name().cmp(b.name()));
     all
+}
+
+async fn elsewhere(deps: &Deps) {
+    if let Some(look) = &deps.elsewhere {
+        look().await;
+    }
 }
 
 /// Parts of the node's start that this process alone cannot tell, and their sum once the node was ready.
@@ -73,11 +82,12 @@ fn startup(readings: &process::Readings) {
 }
 
 /// All families of `/metrics/probes`, by name.
-pub(crate) fn probes() -> Vec<MetricFamily> {
+pub(crate) async fn probes(deps: &Deps) -> Vec<MetricFamily> {
+    elsewhere(deps).await;
     let mut families = Families::default();
     families.open(&[process::START_TIME]);
     process::fill_start(&mut families, &process::Readings::now());
-    let mut all = metrics::PROBES.gather();
+    let mut all = metrics::elsewhere::gathered(&metrics::PROBES);
     all.extend(families.close());
     all.sort_by(|a, b| a.name().cmp(b.name()));
     all

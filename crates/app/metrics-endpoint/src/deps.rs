@@ -40,6 +40,8 @@ pub struct Deps {
     pub build: BuildInfo,
     /// Runs the health checks of `/healthz` and tells each by name; called at scrapes of `/metrics/slis`.
     pub health_checks: HealthChecks,
+    /// Looks what managers in other processes have counted; absent: there are none.
+    pub elsewhere: Option<Elsewhere>,
     /// Usage of claims and logs; absent: those families are absent.
     pub usage: Option<UsageSource>,
 }
@@ -56,6 +58,8 @@ pub type HealthChecks = Arc<dyn Fn() -> Vec<(String, bool)> + Send + Sync>;
 pub type VolumeRows = Arc<Vec<VolumeRow>>;
 /// Asks for all volumes; `None`: there is no answer.
 pub type VolumeSource = Arc<dyn Fn() -> BoxFuture<'static, Option<VolumeRows>> + Send + Sync>;
+/// Asks each manager in another process what it has counted, and has it told (`metrics::elsewhere`).
+pub type Elsewhere = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 /// Reads usage, from what was measured last if that is fresh enough.
 pub type UsageSource = Arc<dyn Fn() -> BoxFuture<'static, Usage> + Send + Sync>;
 

@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 pub use collect::catalogue;
 pub use deps::{
-    BuildInfo, ClaimUsage, Deps, FeatureGate, HealthChecks, LogUsage, Usage, UsageSource, VolumeRows, VolumeSource,
+    BuildInfo, ClaimUsage, Deps, Elsewhere, FeatureGate, HealthChecks, LogUsage, Usage, UsageSource, VolumeRows,
+    VolumeSource,
 };
 
 /// GET `/metrics`, `/metrics/probes`, `/metrics/slis` (DELETE there forgets).

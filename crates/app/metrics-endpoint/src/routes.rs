@@ -31,8 +31,8 @@ async fn main(State(deps): State<Arc<Deps>>, headers: HeaderMap) -> Response {
     answer(&headers, &collect::main(&deps).await)
 }
 
-async fn probes(headers: HeaderMap) -> Response {
-    answer(&headers, &collect::probes())
+async fn probes(State(deps): State<Arc<Deps>>, headers: HeaderMap) -> Response {
+    answer(&headers, &collect::probes(&deps).await)
 }
 
 async fn slis(State(deps): State<Arc<Deps>>, headers: HeaderMap) -> Response {

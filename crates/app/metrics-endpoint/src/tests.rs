@@ -45,6 +45,7 @@ fn node(kernel: &Kernel) -> Deps {
         feature_gates: [FeatureGate { name: "ImageVolume".into(), stage: "BETA".into(), enabled: true }].into(),
         build: BuildInfo { git_version: "v1.36.2".into(), ..BuildInfo::default() },
         health_checks: Arc::new(|| vec![("ping".into(), true), ("syncloop".into(), false)]),
+        elsewhere: None,
         usage: Some(Arc::new(|| async { usage() }.boxed())),
     }
 }

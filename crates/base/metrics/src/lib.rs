@@ -20,6 +20,7 @@ pub mod auth;
 pub mod certificates;
 pub mod cgroups;
 pub mod credentials;
+pub mod elsewhere;
 pub mod eviction;
 pub mod http;
 pub mod images;
@@ -64,6 +65,13 @@ pub fn declare() {
     slis::declare();
     trace::declare();
     volumes::declare();
+}
+
+/// All that this process has counted, also into families that it has itself in `prometheus`'s own registry: what a manager
+/// in a process of its own tells its node.
+#[must_use]
+pub fn counted() -> Vec<prometheus::proto::MetricFamily> {
+    [MAIN.gather(), PROBES.gather(), prometheus::gather()].concat()
 }
 
 #[cfg(test)]

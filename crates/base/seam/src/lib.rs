@@ -11,6 +11,7 @@
 mod boards;
 mod calls;
 mod desk;
+pub mod numbers;
 mod out;
 
 pub use boards::{Boards, Feeds};

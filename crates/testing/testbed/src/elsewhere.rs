@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{Bosun, TestBed};
 
 pub use pods::Lasting;
-pub use processes::Processes;
+pub use processes::{Processes, wait_served};
 pub use rounds::{kills, swaps};
 
 /// Those that may be served by a process of their own.

@@ -42,7 +42,7 @@ pub use cluster::{
 };
 pub use cluster_node::{ClusterNode, Identity, NodeOptions};
 pub use cri::Cri;
-pub use elsewhere::{Lasting, MANAGERS, Place, Processes, kills, swaps, wanted};
+pub use elsewhere::{Lasting, MANAGERS, Place, Processes, kills, swaps, wait_served, wanted};
 pub use error::BedError;
 pub use guest::{GUEST_PACKAGES, Guest, GuestDisk, GuestImage, GuestOptions, Ran};
 pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};

@@ -41,6 +41,8 @@ impl Handler<StartProbes> for Honest {
     fn handle(&mut self, StartProbes { pod }: StartProbes, ctx: &mut Ctx<Self>) -> Self::Result {
         self.starts += 1;
         let (uid, starts) = (pod::uid(&pod), self.starts);
+        let labels = ["Readiness", "successful", "c", pod::name(&pod), pod::namespace(&pod), uid.as_str()];
+        bosun_manager_sdk::metrics::probes::TOTAL.with_label_values(&labels).inc();
         let (crew, journal) = (self.crew.clone(), self.journal.clone());
         // A node that reads manifests puts its name behind that of the pod.
         match pod::name(&pod).trim_end_matches("-sim") {

@@ -9,8 +9,8 @@ use contract::{ProbeManager, Role};
 use futures::{Stream, StreamExt, stream};
 use seam::v1::from_manager::What;
 use seam::v1::{
-    Answer, Call, DescribeRequest, Description, FromManager, Keep, Line, Pong, Ready, Row, Rows, ToManager, answer,
-    keep, to_manager,
+    Answer, Call, DescribeRequest, Description, Family, FromManager, Keep, Kind, Label, Line, MetricsAnswer,
+    MetricsRequest, Pong, Ready, Row, Rows, Series, ToManager, answer, keep, to_manager,
 };
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -66,6 +66,24 @@ fn lies(how: &str) -> Vec<What> {
     }
 }
 
+/// Families that are another role's, of another form, less than nothing, and no family at all; the last one is its own.
+fn numbers() -> Vec<Family> {
+    let families = [
+        ("kubelet_evictions", Kind::Counter, "eviction_signal", 1.0),
+        ("prober_probe_total", Kind::Counter, "why", 1.0),
+        ("acme_lies_total", Kind::Counter, "how", -1.0),
+        ("acme lies", Kind::Gauge, "how", 1.0),
+        ("acme_gauge", Kind::Unspecified, "how", 1.0),
+        ("acme_truths", Kind::Gauge, "how", 1.0),
+    ];
+    let family = |(name, kind, label, value): (&str, Kind, &str, f64)| {
+        let labels = vec![Label { name: label.to_owned(), value: "x".to_owned() }];
+        let series = vec![Series { labels, value, distribution: None }];
+        Family { name: name.to_owned(), help: "h".to_owned(), kind: kind.into(), series }
+    };
+    families.map(family).into()
+}
+
 #[tonic::async_trait]
 impl Manager for Liar {
     async fn describe(&self, _: Request<DescribeRequest>) -> Result<Response<Description>, Status> {
@@ -82,6 +100,14 @@ impl Manager for Liar {
             _ => {}
         }
         Ok(Response::new(said))
+    }
+
+    async fn metrics(&self, _: Request<MetricsRequest>) -> Result<Response<MetricsAnswer>, Status> {
+        match self.0.as_str() {
+            "numbers" => Ok(Response::new(MetricsAnswer { families: numbers() })),
+            "deaf" => std::future::pending().await,
+            _ => Err(Status::unimplemented("it counts nothing")),
+        }
     }
 
     type ServeStream = Pin<Box<dyn Stream<Item = Result<FromManager, Status>> + Send>>;

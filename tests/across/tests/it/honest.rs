@@ -9,7 +9,7 @@ use contract::status::StatusEntry;
 use contract::{ProbeManager, RuntimeClient};
 use fakes::{Events, StandIn};
 use ports::journal::Journal;
-use remote_manager::{Status, WhenAway};
+use remote_manager::{Counted, Status, WhenAway};
 
 use crate::world::World;
 
@@ -41,6 +41,25 @@ fn rows_are_there_before_the_answer_and_boards_before_the_message() {
         assert_eq!(world.stop("u1").await, Ok(()));
         assert!(world.words("u1").is_empty());
         assert_eq!(world.status(), Status { lives: 1, ..Status::default() });
+    });
+}
+
+#[test]
+fn what_it_counts_is_told_until_it_is_gone() {
+    run_real(|kernel| async move {
+        let world = World::new(kernel);
+        assert_eq!(world.link.counted().await, Counted::Away);
+        let mut program = world.honest();
+        world.connect(WhenAway::Hold);
+        for times in 1..=2 {
+            assert_eq!(world.start("u1", "shows").await, Ok(()));
+            let Counted::So(_, families) = world.link.counted().await else { panic!("it answers") };
+            let probes = families.iter().find(|family| family.name() == "prober_probe_total").unwrap();
+            assert_eq!(probes.get_metric()[0].get_counter().get_value(), f64::from(times));
+        }
+        program.0.kill().unwrap();
+        world.away("").await;
+        assert_eq!(world.link.counted().await, Counted::Away);
     });
 }
 

@@ -6,7 +6,7 @@ use contract::probe::PodProbes;
 use contract::status::StatusEntry;
 use fakes::StandIn;
 use ports::journal::Journal;
-use remote_manager::{Status, WhenAway};
+use remote_manager::{Counted, Status, WhenAway};
 
 use crate::world::World;
 
@@ -74,4 +74,34 @@ fn who_says_too_much_is_read_slowly_and_all_of_it_is_refused() {
         Status { lives: 1, refused_rows: 50_000, late_rows: 50_000, ..Status::default() }
     );
     assert!(began.elapsed().as_secs() >= 8, "{:?}", began.elapsed());
+}
+
+/// What a liar says that it has counted.
+fn says(how: &'static str) -> Counted {
+    run_real(|kernel| async move {
+        let world = World::new(kernel);
+        let _program = world.liar(how);
+        world.connect(WhenAway::Hold);
+        world.up().await;
+        world.link.counted().await
+    })
+}
+
+#[test]
+fn numbers_that_are_not_its_own_are_not_told() {
+    metrics::declare();
+    let Counted::So(life, families) = says("numbers") else { panic!("it answers") };
+    assert_eq!(metrics::elsewhere::take("ProbeManager", life, families), 4, "what is of no kind was not even heard");
+    let own: Vec<String> = metrics::elsewhere::own().iter().map(|family| family.name().to_owned()).collect();
+    assert_eq!(own, ["acme_truths"]);
+    let all = [&*metrics::MAIN, &*metrics::PROBES].map(metrics::elsewhere::gathered).concat();
+    assert!(!all.iter().any(|f| f.name() == "kubelet_evictions" || f.name() == "prober_probe_total"));
+}
+
+#[test]
+fn who_counts_nothing_says_nothing_and_who_does_not_answer_is_not_waited_for() {
+    assert!(matches!(says("rows"), Counted::So(_, families) if families.is_empty()));
+    let began = std::time::Instant::now();
+    assert_eq!(says("deaf"), Counted::Silent);
+    assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
 }

@@ -108,6 +108,7 @@ fn deps(node: &SimNode) -> Deps {
         feature_gates: [FeatureGate { name: "KubeletPSI".into(), stage: "BETA".into(), enabled: true }].into(),
         build: BuildInfo::default(),
         health_checks: Arc::new(Vec::new),
+        elsewhere: None,
         // No claims yet: what a measurement of one would say.
         usage: Some(Arc::new(move || {
             let claims = vec![claim.clone()];

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use actor::Clock;
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use node_config::{RemoteManagers, WhenAway};
+use remote_manager::Counted;
 use server::local::{Done, ManagerLine, Managers, NotDone, SwapOrder};
 use tokio::sync::{mpsc, oneshot};
 
@@ -40,6 +42,37 @@ impl fmt::Debug for Places {
 }
 
 impl Places {
+    /// Asks the processes that serve what they have counted, and has it told with the node's metrics.
+    pub(crate) fn counted(&self) -> metrics_endpoint::Elsewhere {
+        let places: Vec<Shared> = self.0.values().map(|(standing, _)| standing.clone()).collect();
+        Arc::new(move || {
+            let asked = places.clone().into_iter().map(|place| async move {
+                let (role, link) = {
+                    let standing = locked(&place);
+                    (standing.role, standing.link.clone())
+                };
+                let counted = match &link {
+                    Some(link) => link.counted().await,
+                    None => Counted::Away,
+                };
+                match counted {
+                    Counted::Away => metrics::elsewhere::is_away(role),
+                    // What it said last stands.
+                    Counted::Silent => {
+                        tracing::warn!(role, "a manager in another process does not say what it has counted")
+                    }
+                    Counted::So(life, families) => {
+                        let refused = metrics::elsewhere::take(role, life, families);
+                        if refused > 0 {
+                            tracing::debug!(role, refused, "families of a manager in another process are not told");
+                        }
+                    }
+                }
+            });
+            join_all(asked).map(drop).boxed()
+        })
+    }
+
     fn order(&self, name: &str, want: Want) -> BoxFuture<'static, Result<Done, NotDone>> {
         let orders = self.0.get(name).map(|(_, orders)| orders.clone());
         async move {

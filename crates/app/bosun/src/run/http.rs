@@ -36,9 +36,16 @@ pub(super) struct Parts {
     pub(super) checks: Checks,
     /// Where it shows that a port takes nobody.
     pub(super) accepting: Accepting,
+    pub(super) told: Told,
+}
+
+/// What the node tells of itself, and takes, that no board has.
+pub(super) struct Told {
     /// The merged configuration document.
     pub(super) document: serde_json::Map<String, serde_json::Value>,
     pub(super) set_verbosity: SetVerbosity,
+    /// What managers in other processes have counted.
+    pub(super) counted: metrics_endpoint::Elsewhere,
 }
 
 /// The endpoints, and the ports that are open for them.
@@ -225,6 +232,7 @@ fn metrics(parts: &Parts) -> metrics_endpoint::Deps {
         health_checks: Arc::new(move || {
             checks.each().map(|(name, result)| (name.to_owned(), result.is_ok())).collect()
         }),
+        elsewhere: Some(parts.told.counted.clone()),
         usage: Some(usage::source(crew.clone())),
     }
 }
@@ -260,7 +268,7 @@ fn logs(parts: &Parts) -> Router {
 /// What the node tells about itself.
 fn about(parts: &Parts) -> endpoints::Deps {
     let (config, server) = (&parts.settings.config, &parts.settings.config.server);
-    let configz = node_config::configz(&parts.document, config, Some(parts.settings.cgroup_driver));
+    let configz = node_config::configz(&parts.told.document, config, Some(parts.settings.cgroup_driver));
     endpoints::Deps {
         lookup: PodLookup::new(&parts.crew),
         runtime: parts.runtime.clone(),
@@ -268,7 +276,7 @@ fn about(parts: &Parts) -> endpoints::Deps {
         effects: parts.kernel.effects("endpoints"),
         configz: Arc::new(move || configz.clone()),
         flagz: node_config::flagz(&parts.settings.flags),
-        set_verbosity: parts.set_verbosity.clone(),
+        set_verbosity: parts.told.set_verbosity.clone(),
         settings: endpoints::Settings {
             enable_debugging_handlers: server.enable_debugging_handlers,
             enable_system_log_handler: server.enable_system_log_handler,

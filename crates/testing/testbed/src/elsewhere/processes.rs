@@ -114,7 +114,10 @@ pub(super) fn was_good(place: &impl Place, manager: &str) {
 }
 
 /// Waits until `manager` is served by one that is there and has begun.
-pub(super) fn wait_served(place: &impl Place, manager: &str, by: &str) {
+///
+/// # Panics
+/// When it is not in time.
+pub fn wait_served(place: &impl Place, manager: &str, by: &str) {
     wait_until(&format!("{manager} to be served by {by}"), SOON, || {
         let line = place.bosun().get(&format!("managers/{manager}")).map_err(|e| e.to_string())?;
         let is = line["servedBy"] == by && (by == "builtin" || line["program"].is_string());
