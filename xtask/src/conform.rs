@@ -11,19 +11,22 @@ use crate::{setup, workspace};
 
 /// Tries a manager against the contract of its role, case by case, and says which rules it keeps.
 ///
-///   cargo xtask conform probes                                   bosun's own, in one process, on a virtual clock
-///   cargo xtask conform probes --remote                          bosun's own in a process of its own, killed at will
-///   cargo xtask conform probes --at unix:///run/acme/probes.sock one that runs already and serves nobody else meanwhile
-///   cargo xtask conform images --at ... --runtime-at unix:///PATH such a one, which looks for the image service there
-///   cargo xtask conform volumes --at ... --root-dir /PATH        such a one, whose root directory of the node that is
-///   cargo xtask conform probes --run ./my-probes                 a program, started for each case with `--at unix:///PATH`
-///   cargo xtask conform probes --python                          docs/examples/python-probes: what every one must keep
-///   cargo xtask conform probes --list                            which cases there are, with the rule of each
-///   cargo xtask conform probes --mutants [NAME]                  puts faults of tests/mutants/conform into a copy of this
-///                                                                repository, one at a time: does the suite notice?
+///   conform probes                     bosun's own, in one process, on a virtual clock
+///   conform probes --remote            bosun's own in a process of its own, killed at will
+///   conform probes --run ./my-probes   a program, started for each case with `--at unix:///PATH`
+///   conform probes --at unix:///PATH   one that runs already and serves nobody else meanwhile
+///   conform images --at ... --runtime-at unix:///PATH
+///                                      such a one, which looks for the image service there
+///   conform volumes --at ... --root-dir /PATH
+///                                      such a one, whose root directory of the node that is
+///   conform probes --python            docs/examples/python-probes: what every one must keep
+///   conform probes --list              which cases there are, with the rule of each
+///   conform probes --mutants [NAME]    puts faults of tests/mutants/conform into a copy of this
+///                                      repository, one at a time: does the suite notice?
 ///
-/// Roles are `images`, `probes`, `status` and `volumes`. `--core` plays only what every manager must keep, `--only PART` cases with this in their
-/// names, `-o json` tells all of it to programs. It ends with 1 when a rule is broken.
+/// Roles are `images`, `probes`, `status` and `volumes`. `--core` plays only what every manager must
+/// keep, `--only PART` cases with this in their names, `-o json` tells all of it to programs. It ends
+/// with 1 when a rule is broken, with 2 when nobody is there to be tried.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

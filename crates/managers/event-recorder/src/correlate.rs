@@ -25,6 +25,8 @@ const BURST: i64 = 25;
 const REFILL: Duration = Duration::from_secs(300);
 /// Objects, reasons and events remembered, each.
 pub(crate) const REMEMBERED: usize = 4096;
+/// Who serves a manager's role is told beside that: a node that says the same of each pod would keep it from being told at all.
+const PLACES: &str = "Manager";
 /// What an aggregated line begins with; tools look for it.
 const COMBINED: &str = "(combined from similar events): ";
 
@@ -109,7 +111,7 @@ impl Correlator {
         let counted = self.counted.touch(&key, || Counted { count: 0, first: now });
         counted.count = counted.count.saturating_add(1);
         let (count, first) = (counted.count, counted.first);
-        if !self.spend(&event.object, now) {
+        if !self.spend(event, now) {
             return Verdict::Drop;
         }
         let (reason, object) = (event.reason.to_string(), event.object.clone());
@@ -146,9 +148,11 @@ impl Correlator {
         (key, event.message.clone())
     }
 
-    fn spend(&mut self, object: &EventObject, now: Timestamp) -> bool {
+    fn spend(&mut self, event: &NodeEvent, now: Timestamp) -> bool {
         let (cost, full) = (nanos(REFILL), nanos(REFILL) * BURST);
-        let credit = self.credits.touch(&LineKey::of(&without_container(object)), || Credit { saved: full, at: now });
+        let is_of_a_place = event.object == EventObject::Node && event.reason.starts_with(PLACES);
+        let key = LineKey::of(&(without_container(&event.object), is_of_a_place));
+        let credit = self.credits.touch(&key, || Credit { saved: full, at: now });
         // A wall clock that was set back earns nothing.
         let earned = now.nanos_since(credit.at).max(0);
         credit.saved = credit.saved.saturating_add(earned).min(full);

@@ -33,7 +33,7 @@ pub use elsewhere::{Elsewhere, Way};
 pub use in_process::{Given, InProcess};
 pub use outcome::{Broken, Outcome};
 pub use outside::Outside;
-pub use play::{Choice, play};
+pub use play::{Choice, play, reach};
 pub use report::{Report, Verdict};
 pub use stage::Stage;
 pub use subject::{Place, Served, Subject};

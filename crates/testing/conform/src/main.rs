@@ -10,11 +10,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, ValueEnum};
-use conform::{Broken, Case, Choice, Elsewhere, Report, Subject, Way, images, ours, play, probes, status, volumes};
+use conform::{
+    Broken, Case, Choice, Elsewhere, Report, Subject, Way, images, ours, play, probes, reach, status, volumes,
+};
 use contract::{ImageManager, ProbeManager, Role, StatusManager, VolumeManager};
 use model::unix_address::UnixAddress;
 
-/// Tries a manager against the contract of its role, and says which rules it keeps. Ends with 1 when one is broken.
+/// Tries a manager against the contract of its role, and says which rules it keeps. Ends with 1 when one is broken, with 2 when
+/// nobody is there to be tried.
 #[derive(Parser)]
 #[command(name = "conform", disable_help_subcommand = true)]
 struct Cli {
@@ -116,9 +119,13 @@ where
         (None, []) => builtin(),
         (None, words) => Arc::new(Elsewhere(Way::Run(words.to_vec()))),
     };
+    reach(&subject).map_err(|Broken(why)| format!("no case was played, as {} does not come: {why}", subject.name()))?;
     let report: Report = play(cases, &subject, &Choice { only: cli.only.clone(), core: cli.core });
     if report.cases.is_empty() {
-        return Err(format!("--only: no case has {:?} in its name; --list says which there are", cli.only));
+        let part = cli.only.as_deref().unwrap_or_default();
+        return Err(format!(
+            "--only {part}: no case that can be played so has this in its name; --list says which there are"
+        ));
     }
     match cli.output {
         Output::Table => say(&report.table())?,

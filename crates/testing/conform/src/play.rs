@@ -58,6 +58,21 @@ pub fn play<R: Role>(cases: &[Case<R>], subject: &Arc<dyn Subject<R>>, choice: &
     Report { role: R::NAME, manager: subject.name(), cases, left_out, took_ms: millis(begun) }
 }
 
+/// Whether there is somebody to try: it can be started, and serves this role.
+///
+/// # Errors
+/// Nobody comes; no case would tell more than this.
+pub fn reach<R: Role>(subject: &Arc<dyn Subject<R>>) -> Outcome {
+    let run = async |kernel: Kernel| {
+        let stage = Stage::new(format!("reach-{}", std::process::id()), kernel, subject.clone());
+        let begun = stage.begin().await;
+        // What it does wrong is for the cases to tell.
+        let _misdeeds = stage.close().await;
+        begun
+    };
+    if subject.is_real() { testing::run_real(run) } else { testing::run(1, run) }
+}
+
 fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

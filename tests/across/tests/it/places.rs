@@ -181,6 +181,7 @@ fn one_that_would_not_do_is_refused_with_the_reason_before_anything_is_changed()
         let nobody = bed.node.places().swap("probes", bed.order("1s")).await;
         let Err(NotDone::Failed(why)) = nobody else { panic!("{nobody:?}") };
         assert!(why.starts_with("dial unix ") && why.ends_with("; nothing was changed"), "{why}");
+        assert!(why.contains("; start the manager's program with --at unix:///"), "{why}");
         for (how, said) in [
             ("hash", "another contract"),
             ("role", "wanted is a ProbeManager"),

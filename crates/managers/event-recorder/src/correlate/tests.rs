@@ -124,6 +124,17 @@ fn the_spam_filter_is_per_object_not_per_container_or_reason() {
 }
 
 #[test]
+fn who_serves_a_role_is_told_also_of_a_node_that_said_too_much() {
+    let mut c = Correlator::default();
+    for _ in 0..40 {
+        c.judge(&event(&EventObject::Node, "MissingClusterDNS", "x"), at(0));
+    }
+    assert_eq!(c.judge(&event(&EventObject::Node, "Rebooted", "y"), at(0)), Verdict::Drop);
+    let e = event(&EventObject::Node, "ManagerReplaced", "ProbeManager is served by another one");
+    assert_eq!((0..40).filter(|_| c.judge(&e, at(0)) != Verdict::Drop).count(), 25, "its own credit is no larger");
+}
+
+#[test]
 fn a_clock_set_back_neither_earns_nor_costs() {
     let mut c = Correlator::default();
     let e = event(&pod("p", ""), "Failed", "x");

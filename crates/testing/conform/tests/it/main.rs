@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actor::{Actor, Ctx, Handler, MessageResult, supervised};
-use conform::{Case, Choice, Elsewhere, Given, InProcess, Subject, Way, images, ours, play, probes, status, volumes};
+use conform::{
+    Broken, Case, Choice, Elsewhere, Given, InProcess, Subject, Way, images, ours, play, probes, reach, status, volumes,
+};
 use contract::image::{EnsureImage, EnsuredImage, RemoveUnusedImages};
 use contract::probe::{RetainProbes, StartProbes, StopProbes};
 use contract::volume::{
@@ -131,6 +133,9 @@ fn a_program_that_does_not_start_breaks_every_rule_and_says_why() {
     assert!(report.cases.len() > 2 && report.broken() == report.cases.len(), "{}", report.table());
     let why = report.cases[0].broken.clone().unwrap();
     assert!(why.contains("/no/such/program: No such file"), "{why}");
+    let found = reach(&nobody);
+    assert!(matches!(&found, Err(Broken(why)) if why.contains("/no/such/program: No such file")), "{found:?}");
+    assert!(reach(&ours::probes()).is_ok());
 }
 
 fn are_told_apart<R: Role>(cases: &[Case<R>]) {

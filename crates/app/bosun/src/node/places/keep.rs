@@ -202,10 +202,13 @@ where
             self.rest = next_rest(lasted, remote.probation, self.rest, LONGEST_REST);
         }
         self.standing().away = Some(reason.to_string());
+        let looked_for = match self.rest.as_secs() {
+            0 => "it has the place again when it answers".to_owned(),
+            seconds => format!("it is looked for in {seconds} s"),
+        };
         let words = format!(
-            "{} is served by the one that is built in again instead of {serving}: {reason}; it is looked for in {} s",
-            R::NAME,
-            self.rest.as_secs()
+            "{} is served by the one that is built in again instead of {serving}: {reason}; {looked_for}",
+            R::NAME
         );
         self.tell(node, EventType::Warning, "ManagerReplaced", words);
     }

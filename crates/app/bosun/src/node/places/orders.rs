@@ -6,7 +6,7 @@ use contract::seam::StandIn;
 use contract::{Answers, Role};
 use model::event::EventType;
 use node_config::RemoteManager;
-use remote_manager::{Life, Remote, check};
+use remote_manager::{ConnectError, Life, Remote, check};
 use server::local::{Done, NotDone, SwapOrder};
 use tokio::time::{Instant, timeout};
 
@@ -117,8 +117,8 @@ where
     fn roll_back(&mut self, node: &Node) -> Result<Done, NotDone> {
         let before = self.standing().before.clone();
         let Some(before) = before else {
-            let words = "was not swapped since the daemon began; `bosun manager swap` names one to swap to";
-            return Err(NotDone::Refused(format!("{} {words}", R::NAME)));
+            let words = "no swap of it is left to take back; `bosun manager swap` names one to swap to";
+            return Err(NotDone::Refused(format!("{}: {words}", R::NAME)));
         };
         Ok(self.settle(node, before, None))
     }
@@ -151,6 +151,10 @@ where
                 format!("its contract is the one here (hash {})", it.hash),
                 "it took the rows of this node and answers".to_owned(),
             ]),
+            Err(e @ ConnectError::Dial(..)) => {
+                let mend = format!("start the manager's program with --at {}", remote.remote);
+                Err(NotDone::Failed(format!("{e}; {mend}; nothing was changed")))
+            }
             Err(e) => Err(NotDone::Failed(format!("{e}; nothing was changed"))),
         }
     }
