@@ -32,6 +32,8 @@ pub enum Fact {
     Unwanted(String, Option<i64>),
     /// Something was done to it that an untouched pod does not see: a container was ended, probes fail.
     Touched(String),
+    /// The manifest of a static pod is gone, or another one is in its place.
+    ManifestGone(String),
     /// Its specification was changed, so that containers start anew.
     Edited(String),
     /// A container or sandbox was made. `cgroup`: that which it belongs in was there.

@@ -35,6 +35,21 @@ impl Stage {
         }
     }
 
+    /// The runtime starts anew, and has lost every other container.
+    pub(super) fn forget(&self) {
+        let runtime = &self.node.world.runtime;
+        let lost: Vec<(String, String)> = runtime.peek(|sandboxes, containers| {
+            let pod = |sandbox| sandboxes.get(sandbox).map_or("", |s| s.pod()).to_owned();
+            containers.values().step_by(2).map(|c| (c.id.clone(), pod(&c.sandbox))).collect()
+        });
+        self.observer.note(Fact::Struck("the runtime has lost containers".to_owned()));
+        for (id, pod) in lost {
+            self.observer.note(Fact::Touched(pod));
+            runtime.lose(&id);
+        }
+        runtime.disconnect();
+    }
+
     /// A manager gives its place to another one, as `bosun` makes it.
     pub(super) fn swap(&self, role: &str) -> bool {
         if !self.is_up {
