@@ -12,6 +12,9 @@ pub(crate) const SECOND: i64 = 1_000_000_000;
 /// What strikes when the machine is shut down.
 pub(crate) const SHUTDOWN: &str = "shutdown";
 
+/// What strikes when the runtime starts anew without some of its containers.
+pub(crate) const FORGOTTEN: &str = "containers that the runtime has lost";
+
 /// All that was seen.
 #[derive(Clone, Debug, Default)]
 pub struct History {

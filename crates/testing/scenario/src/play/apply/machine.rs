@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::super::trouble;
 use super::{BOOT, GRACE, Stage, full};
-use crate::history::{Fact, SHUTDOWN};
+use crate::history::{FORGOTTEN, Fact, SHUTDOWN};
 use crate::step::ApiTrouble;
 
 impl Stage {
@@ -42,7 +42,7 @@ impl Stage {
             let pod = |sandbox| sandboxes.get(sandbox).map_or("", |s| s.pod()).to_owned();
             containers.values().step_by(2).map(|c| (c.id.clone(), pod(&c.sandbox))).collect()
         });
-        self.observer.note(Fact::Struck("the runtime has lost containers".to_owned()));
+        self.observer.note(Fact::Struck(FORGOTTEN.to_owned()));
         for (id, pod) in lost {
             self.observer.note(Fact::Touched(pod));
             runtime.lose(&id);
