@@ -27,6 +27,8 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
             Fact::Rebooted => told.retain(|_, old| !(old.mirror && is_over(old))),
             // Nothing but its containers tells a later daemon that a static pod has ended.
             Fact::Struck(what) if what == FORGOTTEN => told.retain(|_, old| !(old.mirror && is_over(old))),
+            // What one daemon refused the next one decides anew, of pods that are not the API server's.
+            Fact::Up => told.retain(|_, old| !(old.mirror && is_over(old) && !old.reason.is_empty())),
             // A mirror goes on under its name for a moment, with the status of the new pod.
             Fact::Edited(pod) => told.retain(|_, old| old.pod != *pod),
             Fact::Status(new) => {
@@ -69,6 +71,7 @@ mod tests {
         let with =
             |between| super::check(&history([(1, of_mirror("Succeeded")), (2, between), (3, of_mirror("Pending"))]));
         assert!(with(Fact::Struck(super::FORGOTTEN.to_owned())).is_empty());
+        assert_eq!(with(Fact::Up).len(), 1, "it was not refused");
         assert_eq!(with(Fact::Struck("pod-manager".to_owned())).len(), 1);
     }
 
