@@ -20,6 +20,7 @@ use tokio::time::Instant;
 mod calls;
 mod effects;
 mod event_service;
+mod events;
 mod fault;
 mod happening;
 mod image_service;
@@ -32,6 +33,7 @@ mod transport;
 mod witness;
 
 pub use calls::{Call, Mutation};
+pub use events::EventTrouble;
 pub use fault::{Fault, FaultKind};
 pub use happening::{Cause, Happening, What};
 pub use images::FakeImage;
@@ -109,7 +111,7 @@ struct Script {
     exec: ExecHandler,
     runtime_ready: bool,
     network_ready: bool,
-    mute_events: bool,
+    events: EventTrouble,
     close_streams: bool,
     exit_lag: Duration,
     files: Option<MemFs>,
@@ -176,7 +178,7 @@ impl FakeRuntime {
             exec: Arc::new(|_| ExecReply::default()),
             runtime_ready: true,
             network_ready: true,
-            mute_events: false,
+            events: EventTrouble::None,
             close_streams: false,
             exit_lag: Duration::ZERO,
             files: None,
@@ -322,7 +324,12 @@ impl FakeRuntime {
 
     /// Loses all events from now on (or no longer).
     pub fn mute_events(&self, mute: bool) {
-        lock(&self.inner.script).mute_events = mute;
+        self.trouble_events(if mute { EventTrouble::Lost } else { EventTrouble::None });
+    }
+
+    /// What becomes of events from now on.
+    pub fn trouble_events(&self, trouble: EventTrouble) {
+        lock(&self.inner.script).events = trouble;
     }
 
     /// Ends CRI event streams as soon as they are opened, as CRI-O does without `enable_pod_events`.

@@ -5,6 +5,7 @@ use fastrand::Rng;
 use crate::shape::Shape;
 use crate::step::{ApiTrouble, DiskTrouble, RuntimeTrouble, Scenario, Step, Timed};
 
+mod mixes;
 mod pods;
 
 /// How much happens.
@@ -41,7 +42,11 @@ pub fn generate(seed: u64, mix: Mix) -> Scenario {
         if maker.at_ms >= calm_ms {
             break;
         }
-        if maker.rng.u32(0..100) < mix.trouble { maker.trouble() } else { maker.life(mix.pods) }
+        match maker.rng.u32(0..100) {
+            n if n < mix.trouble => maker.trouble(mix.pods),
+            n if n < mix.trouble + 8 => maker.burst(mix.pods),
+            _ => maker.life(mix.pods),
+        }
     }
     // What would end after that ends with all trouble.
     maker.steps.retain(|step| step.at_ms < calm_ms);
@@ -146,7 +151,11 @@ impl Maker {
             2 => Some(5),
             _ => None,
         };
-        self.add(Step::Delete { pod: shape.name, grace_s });
+        self.add(Step::Delete { pod: shape.name.clone(), grace_s });
+        // As controllers do it: at once, while the old one is still being stopped.
+        if self.rng.u8(0..3) == 0 {
+            self.come_instead(&shape);
+        }
     }
 
     /// What users and programs do.
@@ -195,7 +204,8 @@ impl Maker {
             .collect();
         let Some(container) = self.one(&probed) else { return };
         self.add(Step::Probes { container: container.clone(), fail: true });
-        let at_ms = self.at_ms + self.rng.u64(5_000..120_000);
+        let longest = [120_000, 120_000, 900_000][self.rng.usize(0..3)];
+        let at_ms = self.at_ms + self.rng.u64(5_000..longest);
         self.steps.push(Timed { at_ms, step: Step::Probes { container, fail: false } });
     }
 
@@ -210,10 +220,15 @@ impl Maker {
     }
 
     /// Trouble, and its end.
-    fn trouble(&mut self) {
+    fn trouble(&mut self, pods: usize) {
         let times = self.rng.u32(1..12);
         let step = match self.rng.u8(0..100) {
-            0..18 => Step::KillDaemon { down_ms: [0, 500, 5_000, 60_000][self.rng.usize(0..4)] + self.rng.u64(0..500) },
+            0..6 => return self.away(pods),
+            6..12 => return self.die_at_work(pods),
+            12..18 => {
+                let down_ms = [0, 500, 5_000, 60_000][self.rng.usize(0..4)] + self.rng.u64(0..500);
+                Step::KillDaemon { down_ms, turns: 0 }
+            }
             18..23 => Step::Reboot { power: self.rng.bool() },
             23..35 => Step::KillActor { actor: ACTORS[self.rng.usize(0..ACTORS.len())].to_owned() },
             35..38 => Step::Swap { role: ROLES[self.rng.usize(0..ROLES.len())].to_owned() },
@@ -273,7 +288,7 @@ impl Maker {
 
     fn runtime(&mut self, times: u32) -> RuntimeTrouble {
         let rpc = CALLS[self.rng.usize(0..CALLS.len())].to_owned();
-        match self.rng.u8(0..10) {
+        match self.rng.u8(0..12) {
             0 | 1 => RuntimeTrouble::Error { rpc, times },
             2 | 3 => RuntimeTrouble::Lost { rpc, times: times.min(3) },
             4 => RuntimeTrouble::Hang { rpc, times: times.min(2) },
@@ -281,7 +296,11 @@ impl Maker {
             6 => RuntimeTrouble::Late { rpc, times: times.min(3) },
             7 => RuntimeTrouble::Disconnect,
             8 => RuntimeTrouble::Down,
-            _ => [RuntimeTrouble::Mute, RuntimeTrouble::NoNetwork][self.rng.usize(0..2)].clone(),
+            9 => [RuntimeTrouble::NoNetwork, RuntimeTrouble::Forget][self.rng.usize(0..2)].clone(),
+            _ => {
+                let all = [RuntimeTrouble::Mute, RuntimeTrouble::Twice, RuntimeTrouble::Tardy, RuntimeTrouble::Reorder];
+                all[self.rng.usize(0..4)].clone()
+            }
         }
     }
 }
@@ -301,6 +320,28 @@ mod tests {
             assert_ne!(scenario.steps, generate(seed + 1, Mix::default()).steps);
             assert!(scenario.steps.is_sorted_by_key(|step| step.at_ms));
         }
+    }
+
+    #[test]
+    fn pods_are_edited_and_deleted_while_the_daemon_is_down_and_it_dies_at_work() {
+        let (mut edited, mut deleted, mut at_work) = (0, 0, 0);
+        for seed in 0..50 {
+            let scenario = generate(seed, Mix::default());
+            let mut down_until = 0;
+            let mut seen = BTreeSet::new();
+            for Timed { at_ms, step } in &scenario.steps {
+                match step {
+                    Step::KillDaemon { down_ms, turns } => {
+                        down_until = at_ms + down_ms;
+                        at_work += u32::from(*turns > 0);
+                    }
+                    Step::Static(shape) if !seen.insert(&shape.name) => edited += u32::from(*at_ms < down_until),
+                    Step::Delete { .. } => deleted += u32::from(*at_ms < down_until),
+                    _ => {}
+                }
+            }
+        }
+        assert!(edited > 10 && deleted > 10 && at_work > 10, "{edited} {deleted} {at_work}");
     }
 
     #[test]

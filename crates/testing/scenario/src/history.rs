@@ -12,6 +12,9 @@ pub(crate) const SECOND: i64 = 1_000_000_000;
 /// What strikes when the machine is shut down.
 pub(crate) const SHUTDOWN: &str = "shutdown";
 
+/// What strikes when the runtime starts anew without some of its containers.
+pub(crate) const FORGOTTEN: &str = "containers that the runtime has lost";
+
 /// All that was seen.
 #[derive(Clone, Debug, Default)]
 pub struct History {
@@ -32,6 +35,8 @@ pub enum Fact {
     Unwanted(String, Option<i64>),
     /// Something was done to it that an untouched pod does not see: a container was ended, probes fail.
     Touched(String),
+    /// The manifest of a static pod is gone, or another one is in its place.
+    ManifestGone(String),
     /// Its specification was changed, so that containers start anew.
     Edited(String),
     /// A container or sandbox was made. `cgroup`: that which it belongs in was there.

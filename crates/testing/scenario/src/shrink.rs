@@ -65,7 +65,11 @@ fn simpler(step: &Step) -> Vec<Step> {
         Step::Bind(shape) => simpler_shapes(shape).into_iter().map(Step::Bind).collect(),
         Step::Static(shape) => simpler_shapes(shape).into_iter().map(Step::Static).collect(),
         Step::Reboot { power: true } => vec![Step::Reboot { power: false }],
-        Step::KillDaemon { down_ms } if *down_ms > 0 => vec![Step::KillDaemon { down_ms: 0 }],
+        Step::KillDaemon { down_ms, turns } => {
+            let (now, all) = ((*down_ms, *turns), [(0, *turns), (*down_ms, 0), (*down_ms, turns / 2)]);
+            let simpler = all.into_iter().filter(|new| *new != now);
+            simpler.map(|(down_ms, turns)| Step::KillDaemon { down_ms, turns }).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -91,6 +91,9 @@ pub enum Step {
     KillDaemon {
         /// Milliseconds.
         down_ms: u64,
+        /// Turns of whatever it does that it still has, at the moment of the step: it may die at any await.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        turns: u32,
     },
     /// The machine starts anew: nothing runs, nothing is mounted, no cgroup is left.
     Reboot {
@@ -129,6 +132,11 @@ pub enum Step {
     Disk(DiskTrouble),
     /// All trouble of API server, runtime and disk ends.
     Calm,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// Trouble with the API server; what lasts does so until [`Step::Calm`].
@@ -214,8 +222,16 @@ pub enum RuntimeTrouble {
     Disconnect,
     /// It is away.
     Down,
+    /// It starts anew, and has lost every other container.
+    Forget,
     /// Events are lost.
     Mute,
+    /// Events come twice.
+    Twice,
+    /// Events come three seconds late.
+    Tardy,
+    /// Every other event comes three seconds late, after those of later changes.
+    Reorder,
     /// The network of pods is not ready.
     NoNetwork,
 }

@@ -15,8 +15,8 @@ use tonic::{Code, Response, Status};
 
 use super::fault::{self, FaultKind};
 use super::happening::{Cause, What};
-use super::state::{Change, End, FakeContainer, KILLED, host_network};
-use super::{Call, ExecCall, ExecReply, Inner, Mutation, OnTerm, Program, lock};
+use super::state::{End, FakeContainer, KILLED, host_network};
+use super::{Call, EventTrouble, ExecCall, ExecReply, Inner, Mutation, OnTerm, Program, lock};
 
 impl Inner {
     pub(super) fn now(&self) -> i64 {
@@ -262,11 +262,11 @@ impl Inner {
         for id in containers {
             self.finish_now(&id, end.clone(), false);
         }
-        let muted = std::mem::replace(&mut lock(&self.script).mute_events, true);
+        let before = std::mem::replace(&mut lock(&self.script).events, EventTrouble::Lost);
         for id in sandboxes {
             self.sandbox_down(&id, Cause::Lost);
         }
-        lock(&self.script).mute_events = muted;
+        lock(&self.script).events = before;
     }
 
     /// A container vanishes, process and all, and nobody is told.
@@ -310,38 +310,5 @@ impl Inner {
         let list = [c.name(), asked, &c.image].into_iter().find_map(|n| script.programs.get(n));
         let attempt = usize::try_from(c.attempt()).unwrap_or(usize::MAX);
         list.and_then(|l| l.get(attempt).or(l.last())).cloned().unwrap_or_else(Program::forever)
-    }
-
-    fn emit(&self, kind: RuntimeEventKind, id: &str, exit_code: i32) {
-        if lock(&self.script).mute_events {
-            return;
-        }
-        let at = self.now();
-        let with_resources = lock(&self.script).features.resources_in_status;
-        let state = lock(&self.state);
-        let sandbox_id = state.containers.get(id).map_or(id, |c| c.sandbox.as_str());
-        let cri = v1::ContainerEventResponse {
-            container_id: id.to_owned(),
-            container_event_type: cri_kind(kind).into(),
-            created_at: at,
-            pod_sandbox_status: state.sandboxes.get(sandbox_id).map(super::FakeSandbox::to_status),
-            containers_statuses: state
-                .containers
-                .values()
-                .filter(|c| c.sandbox == sandbox_id)
-                .map(|c| c.to_status(with_resources))
-                .collect(),
-        };
-        // Nobody listening is fine.
-        let _ = self.changes.send(Change { kind, id: id.to_owned(), at, exit_code, cri });
-    }
-}
-
-fn cri_kind(kind: RuntimeEventKind) -> v1::ContainerEventType {
-    match kind {
-        RuntimeEventKind::Created => v1::ContainerEventType::ContainerCreatedEvent,
-        RuntimeEventKind::Started => v1::ContainerEventType::ContainerStartedEvent,
-        RuntimeEventKind::Stopped => v1::ContainerEventType::ContainerStoppedEvent,
-        RuntimeEventKind::Deleted => v1::ContainerEventType::ContainerDeletedEvent,
     }
 }

@@ -78,6 +78,7 @@ pub(super) struct State {
     pub(super) containers: BTreeMap<String, FakeContainer>,
     pub(super) images: Images,
     made: u64,
+    told: u64,
     last_time: i64,
 }
 
@@ -86,6 +87,12 @@ impl State {
     pub(super) fn tick(&mut self, now: i64) -> i64 {
         self.last_time = now.max(self.last_time + 1);
         self.last_time
+    }
+
+    /// True every second time.
+    pub(super) fn every_other(&mut self) -> bool {
+        self.told += 1;
+        self.told.is_multiple_of(2)
     }
 
     pub(super) fn clock_was_set(&mut self, nanos: i64) {

@@ -1,5 +1,5 @@
 use fakes::FakeRuntime;
-use fakes::runtime::Features;
+use fakes::runtime::{EventTrouble, Features};
 use futures::StreamExt;
 use model::PodUid;
 use model::runtime::EventTier;
@@ -70,4 +70,29 @@ async fn a_stream_breaks_with_the_connection() {
     fake.down();
     assert!(events.events.next().await.unwrap().unwrap_err().is_unavailable());
     assert!(client.events().await.unwrap_err().is_unavailable());
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_come_twice_late_or_in_another_order() {
+    let seen = async |trouble| {
+        let fake = FakeRuntime::default();
+        fake.add_images(&["app:1"]);
+        let client = fake.client();
+        let mut events = client.events().await.unwrap();
+        fake.trouble_events(trouble);
+        let sandbox = run_sandbox(&*client, "web", 0).await.unwrap();
+        create(&*client, &sandbox, "app", 0).await.unwrap();
+        let begun = tokio::time::Instant::now();
+        let mut seen = Vec::new();
+        while let Ok(Some(e)) = timeout(secs(9), events.events.next()).await {
+            seen.push((e.unwrap().kind, begun.elapsed().as_secs()));
+        }
+        seen
+    };
+    let (created, begun) = ((Created, 0), (Started, 0));
+    assert_eq!(seen(EventTrouble::None).await, [created, begun, created]);
+    assert_eq!(seen(EventTrouble::Lost).await, []);
+    assert_eq!(seen(EventTrouble::Twice).await, [created, created, begun, begun, created, created]);
+    assert_eq!(seen(EventTrouble::Late(secs(3))).await, [(Created, 3), (Started, 3), (Created, 3)]);
+    assert_eq!(seen(EventTrouble::Reordered(secs(3))).await, [created, created, (Started, 3)]);
 }

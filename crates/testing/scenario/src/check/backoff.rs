@@ -6,7 +6,7 @@
 //! that is struck, another sandbox, a changed image, an end that the node itself brought about. After these a node may know more than
 //! this file, and wait for up to 300 s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fakes::runtime::Cause;
 
@@ -35,9 +35,12 @@ struct Known<'a> {
 pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     let spans = history.disturbed(FIND_BACK);
     let mut known: BTreeMap<(&str, &str), Known<'_>> = BTreeMap::new();
+    // Whoever is being stopped and ends by itself meanwhile ends by the node's own decision.
+    let mut stopped: BTreeSet<&str> = BTreeSet::new();
     let mut found = Vec::new();
     for (at, fact) in &history.facts {
         match fact {
+            Fact::StopAsked(of, _) => drop(stopped.insert(&of.id)),
             Fact::Made(of, _) if !of.name.is_empty() => {
                 let k = known.entry((&of.uid, &of.name)).or_default();
                 found.extend(judge(k, of, *at, &spans).map(|text| (*at, text)));
@@ -53,7 +56,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
             Fact::Ended(of, _, cause) => {
                 if let Some(k) = known.get_mut(&(of.uid.as_str(), of.name.as_str())) {
                     k.waits_since = None;
-                    if matches!(cause, Cause::Itself | Cause::NoStart) {
+                    if matches!(cause, Cause::Itself | Cause::NoStart) && !stopped.contains(of.id.as_str()) {
                         k.ended = Some(*at);
                     } else {
                         (k.ended, k.delay, k.exact) = (None, None, false);
@@ -159,6 +162,9 @@ mod tests {
         let killed = Fact::Ended(of("a", 1), 137, Cause::Kill);
         let probed = [(0, made(0)), (1, ended(0, 1)), (1, made(1)), (2, killed), (2, made(2))];
         assert!(super::check(&history(probed)).is_empty());
+        let stopped = Fact::StopAsked(of("a", 1), 30);
+        let meanwhile = [(0, made(0)), (1, ended(0, 1)), (1, made(1)), (2, stopped), (3, ended(1, 1)), (4, made(2))];
+        assert!(super::check(&history(meanwhile)).is_empty());
         let good = [(0, made(0)), (1, ended(0, 1)), (1, made(1)), (700, ended(1, 1)), (701, made(2))];
         assert!(super::check(&history(good)).is_empty());
     }

@@ -31,6 +31,12 @@ pub(crate) fn open(history: &History) -> Vec<String> {
             _ => {}
         }
     }
+    for pod in wanted.keys().filter(|pod| refused.contains(*pod)) {
+        // Of a static pod that was refused at once there is no mirror.
+        if let Some(told) = told.get(pod).filter(|told| !is_over(told)) {
+            left.push(format!("{pod} does not run by the node's decision, and is told to be {}", told.phase));
+        }
+    }
     for (pod, shape) in wanted.iter().filter(|(pod, _)| !refused.contains(*pod)) {
         left.extend(lacks(shape, told.get(pod).copied(), touched.contains(pod)).map(|text| format!("{pod} {text}")));
     }
@@ -67,10 +73,14 @@ fn touched(fact: &Fact) -> Option<&str> {
     }
 }
 
+fn is_over(told: &Told) -> bool {
+    matches!(told.phase.as_str(), "Succeeded" | "Failed")
+}
+
 /// What a wanted pod lacks.
 fn lacks(shape: &Shape, told: Option<&Told>, touched: bool) -> Option<String> {
     let Some(told) = told else { return Some("is not known to the API server".to_owned()) };
-    let is_over = matches!(told.phase.as_str(), "Succeeded" | "Failed");
+    let is_over = is_over(told);
     if is_over && !told.reason.is_empty() {
         // Refused, evicted, preempted: the node's own decision.
         return None;
@@ -108,6 +118,16 @@ mod tests {
         let left = history([(0, wanted(shape())), (1, started(0)), (2, told("Running", running(0))), (3, unwanted())]);
         assert_eq!(super::check(&left).len(), 2, "a container and an object");
         assert_eq!(super::check(&history([(1, Fact::Left("a row".to_owned()))])).len(), 1);
+    }
+
+    #[test]
+    fn what_the_node_refuses_is_told_to_be_over() {
+        let refused = || Fact::Refused("p-sim".to_owned());
+        let with = |phase: &str| {
+            let told = told(phase, ToldContainer::default());
+            super::check(&history([(0, wanted(shape())), (1, refused()), (2, told)])).len()
+        };
+        assert_eq!((with("Failed"), with("Running")), (0, 1));
     }
 
     #[test]

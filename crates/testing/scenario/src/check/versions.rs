@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{Fact, History, SECOND, Told};
+use crate::history::{FORGOTTEN, Fact, History, SECOND, Told};
 
 /// After a backup was restored, mirrors come to say what is.
 const AFTER_RESTORE: i64 = 300 * SECOND;
@@ -25,6 +25,10 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
             Fact::Restored => (restored, told) = (*at, BTreeMap::new()),
             // Static pods run again with the machine.
             Fact::Rebooted => told.retain(|_, old| !(old.mirror && is_over(old))),
+            // Nothing but its containers tells a later daemon that a static pod has ended.
+            Fact::Struck(what) if what == FORGOTTEN => told.retain(|_, old| !(old.mirror && is_over(old))),
+            // What one daemon refused the next one decides anew, of pods that are not the API server's.
+            Fact::Up => told.retain(|_, old| !(old.mirror && is_over(old) && !old.reason.is_empty())),
             // A mirror goes on under its name for a moment, with the status of the new pod.
             Fact::Edited(pod) => told.retain(|_, old| old.pod != *pod),
             Fact::Status(new) => {
@@ -57,6 +61,19 @@ fn taken_back(old: &Told, new: &Told) -> Option<String> {
 mod tests {
     use crate::check::made::{history, running, told};
     use crate::history::Fact;
+
+    #[test]
+    fn a_static_pod_whose_ended_containers_the_runtime_has_lost_may_run_again() {
+        let of_mirror = |phase: &str| {
+            let Fact::Status(status) = told(phase, running(0)) else { unreachable!("it is a status") };
+            Fact::Status(crate::history::Told { mirror: true, ..status })
+        };
+        let with =
+            |between| super::check(&history([(1, of_mirror("Succeeded")), (2, between), (3, of_mirror("Pending"))]));
+        assert!(with(Fact::Struck(super::FORGOTTEN.to_owned())).is_empty());
+        assert_eq!(with(Fact::Up).len(), 1, "it was not refused");
+        assert_eq!(with(Fact::Struck("pod-manager".to_owned())).len(), 1);
+    }
 
     #[test]
     fn nothing_goes_back() {

@@ -17,9 +17,10 @@ const VOLUMES: [Volume; 8] = [
 
 /// A pod of this name. A static one names no object of the API server.
 pub(super) fn shape(rng: &mut Rng, name: &str, is_static: bool) -> Shape {
+    let is_job = rng.u8(0..6) == 0;
     let restart = match rng.u8(0..10) {
-        0..6 => Restart::Always,
-        6..8 => Restart::OnFailure,
+        0..6 if !is_job => Restart::Always,
+        0..3 | 6..8 => Restart::OnFailure,
         _ => Restart::Never,
     };
     let mut init = Vec::new();
@@ -37,7 +38,12 @@ pub(super) fn shape(rng: &mut Rng, name: &str, is_static: bool) -> Shape {
         init.push(part);
     }
     let count = 1 + rng.usize(0..3);
-    let containers = (0..count).map(|n| main(rng, &format!("{name}-c{n}"), restart)).collect();
+    let mut containers: Vec<Part> = (0..count).map(|n| main(rng, &format!("{name}-c{n}"), restart)).collect();
+    if is_job {
+        containers
+            .iter_mut()
+            .for_each(|part| part.does = vec![Does::Exits { after_ms: rng.u64(500..30_000), code: 0 }]);
+    }
     let usable: Vec<Volume> = VOLUMES.iter().copied().filter(|v| !is_static || !v.is_of_api()).collect();
     let volumes = (0..rng.usize(0..3)).map(|_| usable[rng.usize(0..usable.len())]).collect();
     Shape {

@@ -15,7 +15,7 @@ use super::{claims, trouble};
 use crate::history::Fact;
 use crate::observe::Observer;
 use crate::shape::{Shape, port};
-use crate::step::{ApiTrouble, DiskTrouble, Scenario, Step};
+use crate::step::{ApiTrouble, DiskTrouble, RuntimeTrouble, Scenario, Step};
 
 mod machine;
 
@@ -137,7 +137,12 @@ impl Stage {
             Step::LoseContainer { container } => return self.lose(container),
             Step::KillSandbox { pod } => return self.kill_sandbox(pod),
             Step::Probes { container, fail } => return self.probes(container, *fail),
-            Step::KillDaemon { down_ms } => self.kill(Duration::from_millis(*down_ms)).await,
+            Step::KillDaemon { down_ms, turns } => {
+                for _ in 0..*turns {
+                    tokio::task::yield_now().await;
+                }
+                self.kill(Duration::from_millis(*down_ms)).await;
+            }
             Step::Reboot { power } => self.reboot(*power).await,
             Step::Fault { rules } => {
                 self.observer.note(Fact::Trouble);
@@ -160,6 +165,7 @@ impl Stage {
                 self.observer.note(Fact::Trouble);
                 trouble::api(&self.node, what);
             }
+            Step::Runtime(RuntimeTrouble::Forget) => self.forget(),
             Step::Runtime(what) => {
                 self.observer.note(Fact::Trouble);
                 trouble::runtime(&self.node, what);
@@ -199,6 +205,7 @@ impl Stage {
         let pod = full(&shape.name);
         if self.folder.insert(shape.name.clone(), shape.clone()).is_some() {
             self.observer.note(Fact::Edited(pod.clone()));
+            self.observer.note(Fact::ManifestGone(pod.clone()));
         }
         self.observer.note(Fact::Wanted(pod, Box::new(shape.clone())));
         self.node.put(&format!("{}.yaml", shape.name), &shape.manifest());
@@ -209,6 +216,7 @@ impl Stage {
         let was_there = self.folder.remove(pod).is_some();
         if was_there {
             self.observer.note(Fact::Unwanted(full(pod), None));
+            self.observer.note(Fact::ManifestGone(full(pod)));
             self.node.remove(&format!("{pod}.yaml"));
         }
         was_there

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fakes::api::{Matching, Trouble};
 use fakes::files::{Errno, FileTrouble};
-use fakes::runtime::{Code, Fault, FaultKind};
+use fakes::runtime::{Code, EventTrouble, Fault, FaultKind};
 use ports::api::ApiError;
 use sim::{DISK, POD_URL, SimNode};
 
@@ -68,7 +68,12 @@ pub(super) fn runtime(node: &SimNode, trouble: &RuntimeTrouble) {
         RuntimeTrouble::Late { rpc, times } => some(rpc, FaultKind::Late(LATE_CALL), *times),
         RuntimeTrouble::Disconnect => runtime.disconnect(),
         RuntimeTrouble::Down => runtime.down(),
-        RuntimeTrouble::Mute => runtime.mute_events(true),
+        // Whoever knows the containers does it.
+        RuntimeTrouble::Forget => {}
+        RuntimeTrouble::Mute => runtime.trouble_events(EventTrouble::Lost),
+        RuntimeTrouble::Twice => runtime.trouble_events(EventTrouble::Twice),
+        RuntimeTrouble::Tardy => runtime.trouble_events(EventTrouble::Late(SLOW_CALL)),
+        RuntimeTrouble::Reorder => runtime.trouble_events(EventTrouble::Reordered(SLOW_CALL)),
         RuntimeTrouble::NoNetwork => runtime.set_network_ready(false),
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::super::trouble;
 use super::{BOOT, GRACE, Stage, full};
-use crate::history::{Fact, SHUTDOWN};
+use crate::history::{FORGOTTEN, Fact, SHUTDOWN};
 use crate::step::ApiTrouble;
 
 impl Stage {
@@ -33,6 +33,21 @@ impl Stage {
             world.files.lose_power(self.reboots);
             world.journal.lose_power();
         }
+    }
+
+    /// The runtime starts anew, and has lost every other container.
+    pub(super) fn forget(&self) {
+        let runtime = &self.node.world.runtime;
+        let lost: Vec<(String, String)> = runtime.peek(|sandboxes, containers| {
+            let pod = |sandbox| sandboxes.get(sandbox).map_or("", |s| s.pod()).to_owned();
+            containers.values().step_by(2).map(|c| (c.id.clone(), pod(&c.sandbox))).collect()
+        });
+        self.observer.note(Fact::Struck(FORGOTTEN.to_owned()));
+        for (id, pod) in lost {
+            self.observer.note(Fact::Touched(pod));
+            runtime.lose(&id);
+        }
+        runtime.disconnect();
     }
 
     /// A manager gives its place to another one, as `bosun` makes it.
