@@ -35,8 +35,8 @@ pub enum Fact {
     Unwanted(String, Option<i64>),
     /// Something was done to it that an untouched pod does not see: a container was ended, probes fail.
     Touched(String),
-    /// The manifest of a static pod is gone, or another one is in its place.
-    ManifestGone(String),
+    /// No source has a pod any more, which may still run: its manifest is gone, or another one is in its place, or it was deleted by force.
+    SourceGone(String),
     /// Its specification was changed, so that containers start anew.
     Edited(String),
     /// A container or sandbox was made. `cgroup`: that which it belongs in was there.

@@ -1,6 +1,7 @@
 //! The pods that have a sandbox never request more than the node has to give.
 //!
-//! Two kinds are not counted, as with a kubelet: static pods whose manifest is gone or was written anew, which are still being stopped;
+//! Two kinds are not counted, as with a kubelet: pods that are still being stopped and that no source has (their manifest is gone or was
+//! written anew, or they were deleted by force);
 //! and pods of an earlier life of the daemon, which learns of them one source after the other and does not wait for the API server.
 
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                     found.push((*at, format!("with {} pods request {sum}m: {here:?}", of.pod)));
                 }
             }
-            Fact::ManifestGone(pod) => here.retain(|_, (of, _)| of != pod),
+            Fact::SourceGone(pod) => here.retain(|_, (of, _)| of != pod),
             Fact::Up => here.clear(),
             Fact::Ended(of, ..) | Fact::Removed(of) if of.name.is_empty() => drop(here.remove(of.sandbox.as_str())),
             _ => {}
@@ -54,7 +55,7 @@ mod tests {
         let end = Fact::Ended(of("p"), 0, Cause::Term);
         let turns = [(0, big("p")), (0, big("q")), (1, made("p")), (2, end), (3, made("q"))];
         assert!(super::check(&history(turns)).is_empty());
-        let gone = Fact::ManifestGone("p".to_owned());
+        let gone = Fact::SourceGone("p".to_owned());
         let leaves = [(0, big("p")), (0, big("q")), (1, made("p")), (2, gone), (3, made("q"))];
         assert!(super::check(&history(leaves)).is_empty());
         let restart = [(0, big("p")), (0, big("q")), (1, made("p")), (2, Fact::Up), (3, made("q"))];

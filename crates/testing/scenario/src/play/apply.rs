@@ -205,7 +205,7 @@ impl Stage {
         let pod = full(&shape.name);
         if self.folder.insert(shape.name.clone(), shape.clone()).is_some() {
             self.observer.note(Fact::Edited(pod.clone()));
-            self.observer.note(Fact::ManifestGone(pod.clone()));
+            self.observer.note(Fact::SourceGone(pod.clone()));
         }
         self.observer.note(Fact::Wanted(pod, Box::new(shape.clone())));
         self.node.put(&format!("{}.yaml", shape.name), &shape.manifest());
@@ -216,7 +216,7 @@ impl Stage {
         let was_there = self.folder.remove(pod).is_some();
         if was_there {
             self.observer.note(Fact::Unwanted(full(pod), None));
-            self.observer.note(Fact::ManifestGone(full(pod)));
+            self.observer.note(Fact::SourceGone(full(pod)));
             self.node.remove(&format!("{pod}.yaml"));
         }
         was_there
@@ -226,6 +226,9 @@ impl Stage {
     fn delete(&mut self, pod: &str, grace_s: Option<i64>) -> bool {
         if self.bound.contains_key(pod) {
             self.observer.note(Fact::Unwanted(full(pod), grace_s));
+            if grace_s == Some(0) {
+                self.observer.note(Fact::SourceGone(full(pod)));
+            }
         }
         self.node.api().user_deletes::<Pod>(Some("default"), &full(pod), grace_s).is_ok()
     }
