@@ -33,11 +33,11 @@ mod transport;
 mod witness;
 
 pub use calls::{Call, Mutation};
-pub use events::EventTrouble;
 pub use fault::{Fault, FaultKind};
 pub use happening::{Cause, Happening, What};
 pub use images::FakeImage;
 pub use program::{ExecCall, ExecReply, OnTerm, Program, Pull};
+pub use state::EventTrouble;
 pub use state::{FakeContainer, FakeSandbox};
 /// Codes of failures.
 pub use tonic::Code;

@@ -1,29 +1,11 @@
 //! Events: what they tell, and what becomes of them on their way.
 
-use std::time::Duration;
-
 use cri_api::v1;
 use ports::runtime::RuntimeEventKind;
 use tokio::time::sleep;
 
-use super::state::Change;
+use super::state::{Change, EventTrouble};
 use super::{Inner, lock};
-
-/// What is wrong with events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EventTrouble {
-    /// Nothing.
-    #[default]
-    None,
-    /// They are lost.
-    Lost,
-    /// Each comes twice.
-    Twice,
-    /// Each comes so much later.
-    Late(Duration),
-    /// Every other one comes so much later, after those that tell of later changes.
-    Reordered(Duration),
-}
 
 impl Inner {
     pub(super) fn emit(&self, kind: RuntimeEventKind, id: &str, exit_code: i32) {

@@ -1,6 +1,7 @@
 //! Sandboxes and containers of the fake runtime, and what may happen to them in which order.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use cri_api::v1;
 use ports::runtime::RuntimeEventKind;
@@ -8,6 +9,22 @@ use tonic::Status;
 
 use super::happening::Cause;
 use super::images::Images;
+
+/// What is wrong with events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventTrouble {
+    /// Nothing.
+    #[default]
+    None,
+    /// They are lost.
+    Lost,
+    /// Each comes twice.
+    Twice,
+    /// Each comes so much later.
+    Late(Duration),
+    /// Every other one comes so much later, after those that tell of later changes.
+    Reordered(Duration),
+}
 
 /// Exit code of a killed process.
 pub(super) const KILLED: i32 = 137;
