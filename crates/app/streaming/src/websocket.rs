@@ -188,6 +188,9 @@ impl Decoder for Incoming {
     }
 }
 
+/// Code of a close after which nothing is missing (RFC 6455 7.4.1).
+const NORMAL: [u8; 2] = 1000_u16.to_be_bytes();
+
 /// The half that sends.
 #[derive(Debug)]
 pub(crate) struct Sink<T> {
@@ -207,9 +210,9 @@ impl<T: AsyncWrite> Sink<T> {
         self.put((OpCode::Control(Control::Ping), [&[], &[]])).await
     }
 
-    /// Says that nothing more comes.
+    /// Says that nothing more comes, and that this is as it should be: a close without a code is an error to kubectl.
     pub(crate) async fn close(&mut self) -> Result<(), ()> {
-        self.put((OpCode::Control(Control::Close), [&[], &[]])).await
+        self.put((OpCode::Control(Control::Close), [&NORMAL, &[]])).await
     }
 
     /// Returns when the peer waits for an answer to its ping: [`Self::flush`] sends it. Cancel-safe.

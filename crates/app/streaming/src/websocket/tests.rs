@@ -183,7 +183,8 @@ async fn a_peer_that_has_gone_is_noticed_before_its_bytes_are_wanted() {
 async fn a_close_is_seen_as_one() {
     let (mut other, mut sink, mut source) = with(Role::Client).await;
     sink.close().await.expect("taken");
-    assert!(matches!(other.next().await, Some(Ok(Message::Close(None)))));
+    let Some(Ok(Message::Close(Some(said)))) = other.next().await else { panic!("a close with a code") };
+    assert_eq!(u16::from(said.code), 1000);
     drop(other);
     assert_eq!(source.next().await, None);
 }
