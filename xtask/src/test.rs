@@ -20,9 +20,8 @@ const CLUSTERS: &str = "2";
 /// Power cuts of the guest.
 const CUTS: &str = "1";
 
-/// Niceness of what builds, and of guests, beside tests that mostly wait for containers. A guest's tests wait for it as long as they must.
+/// Niceness of what builds beside tests that mostly wait for containers and guests.
 const BUILDS: &str = "19";
-const GUESTS: &str = "10";
 
 /// Seconds of fuzzing per target: the seeds, and what is near to them. Who wants more runs `cargo xtask fuzz`.
 const FUZZED: &str = "20";
@@ -74,7 +73,7 @@ impl Steps {
         self.make(name, answers, None, work);
     }
 
-    /// Beside those that mostly wait for containers, at a lower priority.
+    /// Beside those that mostly wait for containers and guests, at a lower priority.
     fn beside(&self, name: &'static str, answers: &'static str, niceness: &'static str, work: Work<'_>) {
         println!("=== {name} begins beside the rest: {answers}");
         self.make(name, answers, Some(niceness), work);
@@ -122,7 +121,7 @@ fn fast_steps(steps: &Steps, args: &Args) {
     });
 }
 
-/// What builds for itself alone, and what is a machine of its own, runs beside tests on real runtimes: those mostly wait.
+/// What builds for itself alone runs beside those that have been built.
 fn slow_steps(steps: &Steps, args: &Args) {
     let slow = |log: &Log, commands: &[&[&str]]| -> anyhow::Result<Outcome> {
         if args.fast {
@@ -138,27 +137,22 @@ fn slow_steps(steps: &Steps, args: &Args) {
             slow(log, &[&["fuzz", "--no-run"]])
         });
     };
-    let guest = || {
-        let asked = "does it hold on cgroup v2, on a kernel of its own, after a power cut?";
-        steps.beside("guest", asked, GUESTS, &|log| {
-            slow(log, &[&["guest", "test", "--selection", "--built", "--cuts", CUTS]])
-        });
-    };
     std::thread::scope(|scope| {
-        let beside = [scope.spawn(builds), scope.spawn(guest)];
+        let beside = scope.spawn(builds);
         steps.step("e2e", "does it run pods on a real containerd?", &|log| {
             slow(log, &[&["setup"], &["e2e", "--built"]])
         });
         steps.step("cluster", "does it serve a real control plane?", &|log| {
             slow(log, &[&["e2e", "cluster", "--built", "--jobs", CLUSTERS]])
         });
-        if beside.iter().any(|one| !one.is_finished()) {
+        steps.step("guest", "does it hold on cgroup v2, on a kernel of its own, after a power cut?", &|log| {
+            slow(log, &[&["guest", "test", "--selection", "--built", "--cuts", CUTS]])
+        });
+        if !beside.is_finished() {
             println!("\n=== waiting for what runs beside");
         }
-        for one in beside {
-            if one.join().is_err() {
-                steps.step("beside", "did what runs beside come to its end?", &|_| bail!("it panicked"));
-            }
+        if beside.join().is_err() {
+            steps.step("beside", "did what runs beside come to its end?", &|_| bail!("it panicked"));
         }
     });
     steps.step("fuzz", "does a little fuzzing of each target find anything?", &|log| {
