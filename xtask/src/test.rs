@@ -20,9 +20,6 @@ const CLUSTERS: &str = "2";
 /// Power cuts of the guest.
 const CUTS: &str = "1";
 
-/// Niceness of what builds beside tests that mostly wait for containers and guests.
-const BUILDS: &str = "19";
-
 /// Seconds of fuzzing per target: the seeds, and what is near to them. Who wants more runs `cargo xtask fuzz`.
 const FUZZED: &str = "20";
 
@@ -70,19 +67,19 @@ impl Steps {
     /// On the terminal.
     fn step(&self, name: &'static str, answers: &'static str, work: Work<'_>) {
         println!("\n=== {name}: {answers}");
-        self.make(name, answers, None, work);
+        self.make(name, answers, false, work);
     }
 
-    /// Beside those that mostly wait for containers and guests, at a lower priority.
-    fn beside(&self, name: &'static str, answers: &'static str, niceness: &'static str, work: Work<'_>) {
+    /// Beside those that mostly wait for containers and guests, at the lowest priority.
+    fn beside(&self, name: &'static str, answers: &'static str, work: Work<'_>) {
         println!("=== {name} begins beside the rest: {answers}");
-        self.make(name, answers, Some(niceness), work);
+        self.make(name, answers, true, work);
         println!("=== {name} has ended");
     }
 
-    fn make(&self, name: &'static str, answers: &'static str, beside: Option<&'static str>, work: Work<'_>) {
+    fn make(&self, name: &'static str, answers: &'static str, is_beside: bool, work: Work<'_>) {
         let begin = Instant::now();
-        let log = Log::new(&self.folder, name, beside);
+        let log = Log::new(&self.folder, name, is_beside);
         let outcome = log.as_ref().map_err(|e| anyhow::anyhow!("{e:#}")).and_then(work);
         let outcome = outcome.unwrap_or_else(|e| Outcome::Failed(format!("{e:#}")));
         let step = Step { name, answers, outcome, log: log.ok(), took: begin.elapsed() };
@@ -130,15 +127,15 @@ fn slow_steps(steps: &Steps, args: &Args) {
         commands.iter().try_for_each(|command| log.run("cargo", &[&["xtask"], *command].concat()))?;
         Ok(Outcome::Passed)
     };
-    let builds = || {
-        let asked = "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?";
-        steps.beside("cgroups-rs", asked, BUILDS, &cgroups_rs);
-        steps.beside("fuzz-build", "do the targets of fuzzing build?", BUILDS, &|log| {
-            slow(log, &[&["fuzz", "--no-run"]])
-        });
-    };
     std::thread::scope(|scope| {
-        let beside = scope.spawn(builds);
+        let beside = scope.spawn(|| {
+            steps.beside(
+                "cgroups-rs",
+                "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?",
+                &cgroups_rs,
+            );
+            steps.beside("fuzz-build", "do the targets of fuzzing build?", &|log| slow(log, &[&["fuzz", "--no-run"]]));
+        });
         steps.step("e2e", "does it run pods on a real containerd?", &|log| {
             slow(log, &[&["setup"], &["e2e", "--built"]])
         });

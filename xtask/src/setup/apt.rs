@@ -4,11 +4,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Installs Debian packages. One of our processes at a time: apt refuses a second one, and of two services' policies one would be lost.
+/// Installs Debian packages.
 pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
-    let path = std::env::temp_dir().join("bosun-xtask-apt.lock");
-    let lock = std::fs::File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
-    lock.lock().with_context(|| format!("cannot lock {}", path.display()))?;
     if Command::new("apt-get").arg("--version").output().is_err() {
         bail!("no apt-get here: install these by hand: {}", packages.join(" "));
     }

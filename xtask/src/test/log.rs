@@ -16,9 +16,8 @@ const LINGERING: Duration = Duration::from_secs(10);
 /// The output of one step.
 pub(super) struct Log {
     path: PathBuf,
-    /// Others are on the terminal: what it says goes into the file alone, and it takes what they leave of the processors, by this much
-    /// niceness.
-    beside: Option<&'static str>,
+    /// Others are on the terminal: what it says goes into the file alone, and it takes what they leave of the processors.
+    is_beside: bool,
 }
 
 impl Log {
@@ -26,11 +25,11 @@ impl Log {
     ///
     /// # Errors
     /// The file cannot be made.
-    pub(super) fn new(folder: &Path, step: &str, beside: Option<&'static str>) -> anyhow::Result<Self> {
+    pub(super) fn new(folder: &Path, step: &str, is_beside: bool) -> anyhow::Result<Self> {
         let path = folder.join(format!("{step}.log"));
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         File::create(&path).with_context(|| path.display().to_string())?;
-        Ok(Log { path, beside })
+        Ok(Log { path, is_beside })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -53,15 +52,14 @@ impl Log {
     pub(super) fn run(&self, program: &str, args: &[&str]) -> anyhow::Result<()> {
         let log = File::options().append(true).open(&self.path).with_context(|| self.path.display().to_string())?;
         let (said, both) = std::io::pipe()?;
-        let nice = self.beside.map_or(Vec::new(), |by| vec!["nice", "-n", by]);
-        let words = [&nice, [program].as_slice(), args].concat();
+        let words = [&["nice", "-n", "19", program][if self.is_beside { 0 } else { 3 }..], args].concat();
         let mut command = workspace::command(words[0]);
         command.args(&words[1..]).stdout(both.try_clone()?).stderr(both);
         let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
         // Our copies of the writing end go, so that the pipe ends with the child.
         drop(command);
         let (done, copied) = mpsc::channel();
-        let is_shown = self.beside.is_none();
+        let is_shown = !self.is_beside;
         std::thread::spawn(move || done.send(copy(said, log, is_shown)));
         let status = child.wait()?;
         match copied.recv_timeout(LINGERING) {
@@ -97,8 +95,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("xtask-log-{}", std::process::id()));
         let ours = std::process::Command::new("nice").output().unwrap().stdout;
         let ours = String::from_utf8(ours).unwrap();
-        for (beside, priority) in [(None, ours.trim()), (Some("19"), "19")] {
-            let log = Log::new(&folder, "step", beside).unwrap();
+        for (is_beside, priority) in [(false, ours.trim()), (true, "19")] {
+            let log = Log::new(&folder, "step", is_beside).unwrap();
             log.run("sh", &["-c", "nice; echo err >&2"]).unwrap();
             let error = log.run("sh", &["-c", "printf 'no end of line' >&2; exit 3"]).unwrap_err().to_string();
             assert!(error.ends_with("exit status: 3"), "{error}");

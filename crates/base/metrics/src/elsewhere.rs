@@ -106,8 +106,9 @@ pub fn own() -> Vec<MetricFamily> {
 /// Readings of now of these families of the node, by name, with what is counted elsewhere of them.
 #[must_use]
 pub fn gathered(families: &Families) -> Vec<MetricFamily> {
-    let (here, declared) = (families.gather(), families.declared());
-    all().join(here, &declared)
+    let (here, all) = (families.gather(), all());
+    // On most nodes nobody was ever elsewhere.
+    if all.0.is_empty() { here } else { all.join(here, &families.declared()) }
 }
 
 impl Elsewhere {
@@ -202,7 +203,7 @@ fn add_to(mine: &mut Metric, other: &Metric, kind: MetricType) {
             mine.set_counter(sum);
         }
         MetricType::HISTOGRAM => {
-            let (a, b) = (mine.get_histogram().clone(), other.get_histogram());
+            let (a, b) = (mine.get_histogram(), other.get_histogram());
             let mut sum = Histogram::default();
             sum.set_sample_count(a.get_sample_count().saturating_add(b.get_sample_count()));
             sum.set_sample_sum(a.get_sample_sum() + b.get_sample_sum());

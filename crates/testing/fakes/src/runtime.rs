@@ -37,8 +37,7 @@ pub use fault::{Fault, FaultKind};
 pub use happening::{Cause, Happening, What};
 pub use images::FakeImage;
 pub use program::{ExecCall, ExecReply, OnTerm, Program, Pull};
-pub use state::EventTrouble;
-pub use state::{FakeContainer, FakeSandbox};
+pub use state::{EventTrouble, FakeContainer, FakeSandbox};
 /// Codes of failures.
 pub use tonic::Code;
 

@@ -162,3 +162,30 @@ fn what_roles_count_are_families_of_the_node() {
         }
     }
 }
+
+#[test]
+fn a_family_of_a_managers_file_is_one_that_it_counts_or_has_a_reason_not_to_be() {
+    crate::declare();
+    let elsewhere = [
+        // Counted by workers, which mount them.
+        "kubelet_image_volume_mounted_errors_total",
+        "kubelet_image_volume_mounted_succeed_total",
+        "kubelet_image_volume_requested_total",
+        // Counted by StatsManager.
+        "kubelet_volume_metric_collection_duration_seconds",
+    ];
+    for (role, file) in [
+        (PROBE, include_str!("../probes.rs")),
+        (IMAGE, include_str!("../images.rs")),
+        (IMAGE, include_str!("../credentials.rs")),
+        ("VolumeManager", include_str!("../volumes.rs")),
+    ] {
+        let counted = COUNTED.iter().find(|(name, _)| *name == role).unwrap().1;
+        let declared = declared();
+        let of_file: Vec<&str> = declared.into_keys().filter(|name| file.contains(&format!("\"{name}\""))).collect();
+        assert!(of_file.len() > 1, "{role}: {of_file:?}");
+        for family in of_file {
+            assert!(counted.contains(&family) != elsewhere.contains(&family), "{role}: {family}");
+        }
+    }
+}

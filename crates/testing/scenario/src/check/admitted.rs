@@ -1,8 +1,8 @@
 //! The pods that have a sandbox never request more than the node has to give.
 //!
-//! Two kinds are not counted, as with a kubelet: pods that are still being stopped and that no source has (their manifest is gone or was
-//! written anew, or they were deleted by force);
-//! and pods of an earlier life of the daemon, which learns of them one source after the other and does not wait for the API server.
+//! Two kinds are not counted, as with a kubelet, which counts what its sources have told it so far (`GetActivePods`): pods that are still
+//! being stopped and that no source has (their manifest is gone or was written anew, or they were deleted by force); and pods of an
+//! earlier life of the daemon, which learns of them one source after the other and does not wait for the API server.
 
 use std::collections::BTreeMap;
 
