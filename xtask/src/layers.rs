@@ -38,10 +38,27 @@ const MAY_USE: &[(&str, &[&str], &str)] = &[
     ),
     ("managers", &["base", "policy"], "managers meet only through base/contract, so that each can be replaced"),
     ("adapters", &["base"], "adapters implement ports and know no manager's logic"),
-    ("app", &["base", "policy", "managers", "adapters", "app"], "app wires everything, and nothing below knows it"),
-    ("testing", &["base", "policy", "managers", "adapters", "app", "testing"], "test support stands beside the node"),
-    ("tests", &["base", "policy", "managers", "adapters", "app", "testing"], "tests use what they test"),
-    ("xtask", &["base", "policy", "managers", "adapters", "app", "testing"], "tools may use everything but tests"),
+    (
+        "runtime",
+        &["base", "policy", "adapters", "runtime"],
+        "the runtime stands behind the CRI: it knows no manager, and no manager knows it",
+    ),
+    (
+        "app",
+        &["base", "policy", "managers", "adapters", "runtime", "app"],
+        "app wires everything, and nothing below knows it",
+    ),
+    (
+        "testing",
+        &["base", "policy", "managers", "adapters", "runtime", "app", "testing"],
+        "test support stands beside the node",
+    ),
+    ("tests", &["base", "policy", "managers", "adapters", "runtime", "app", "testing"], "tests use what they test"),
+    (
+        "xtask",
+        &["base", "policy", "managers", "adapters", "runtime", "app", "testing"],
+        "tools may use everything but tests",
+    ),
 ];
 
 /// Crates of base, and of base what each may use.
@@ -65,25 +82,25 @@ const OUTSIDE: &[(&[&str], &[&str], &str)] = &[
     (&["actix", "actix-rt"], &["actor"], "only the kernel knows actix; everybody else uses its Ctx and refs"),
     (
         &["tonic", "tonic-prost", "rustix", "nix", "libc", "procfs", "cgroups-rs", "zbus", "kube", "reqwest"],
-        &["adapters", "grpc", "testing", "tests", "xtask"],
+        &["adapters", "runtime", "grpc", "testing", "tests", "xtask"],
         "only adapters touch the outside world; managers go through base/ports",
     ),
     (
         &["inotify"],
-        &["adapters", "testing", "config-sources"],
+        &["adapters", "runtime", "testing", "config-sources"],
         "only adapters touch the outside world (config-sources watches its folder)",
     ),
     (
         &["hyper", "hyper-util", "axum"],
-        &["adapters", "grpc", "app", "testing", "tests", "xtask"],
-        "only adapters and the server speak HTTP",
+        &["adapters", "runtime", "grpc", "app", "testing", "tests", "xtask"],
+        "only adapters, the runtime and the server speak HTTP",
     ),
     (&["anyhow"], &["app", "tests", "xtask"], "libraries have error types that callers can tell apart"),
     (
         &["tokio", "futures", "async-trait", "tracing", "fastrand"],
         &[
-            "actor", "contract", "grpc", "ports", "resolver", "seam", "trace", "managers", "adapters", "app",
-            "testing", "tests", "xtask",
+            "actor", "contract", "grpc", "ports", "resolver", "seam", "trace", "managers", "adapters", "runtime",
+            "app", "testing", "tests", "xtask",
         ],
         "model and policy are plain data and pure functions: no I/O, no waiting, no randomness, no logging",
     ),

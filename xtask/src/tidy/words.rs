@@ -13,7 +13,7 @@ struct Ban {
 
 /// `grpc` and `seam` are what adapters share.
 fn outside_the_node(s: &Source<'_>) -> bool {
-    ["adapters", "xtask", "testing", "tests"].contains(&s.layer()) || ["actor", "grpc", "seam"].contains(&s.krate())
+    ["adapters", "runtime", "xtask", "testing", "tests"].contains(&s.layer()) || ["actor", "grpc", "seam"].contains(&s.krate())
 }
 
 fn app_too(s: &Source<'_>) -> bool {
@@ -39,7 +39,7 @@ fn nowhere(_: &Source<'_>) -> bool {
 
 /// Code that runs on threads of its own.
 fn beside_arbiters(s: &Source<'_>) -> bool {
-    ["adapters", "xtask", "testing"].contains(&s.layer())
+    ["adapters", "runtime", "xtask", "testing"].contains(&s.layer())
 }
 
 const CLOCK: &str = "the clock comes from the kernel (`ctx.clock()`), so that a node can run in simulated time";
