@@ -13,7 +13,8 @@ struct Ban {
 
 /// `grpc` and `seam` are what adapters share.
 fn outside_the_node(s: &Source<'_>) -> bool {
-    ["adapters", "runtime", "xtask", "testing", "tests"].contains(&s.layer()) || ["actor", "grpc", "seam"].contains(&s.krate())
+    ["adapters", "runtime", "xtask", "testing", "tests"].contains(&s.layer())
+        || ["actor", "grpc", "seam"].contains(&s.krate())
 }
 
 fn app_too(s: &Source<'_>) -> bool {
