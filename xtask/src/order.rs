@@ -25,7 +25,18 @@ pub(crate) struct Args {
     /// How many pods the big round has.
     #[arg(long, default_value_t = 20)]
     pods: usize,
+    /// Only these rounds, and the list keeps what it has: what they run besides comes to its end.
+    #[arg(long, value_name = "ROUND", value_parser = clap::builder::PossibleValuesParser::new(ROUNDS.map(|(name, _)| name)))]
+    only: Vec<String>,
 }
+
+/// Rounds of `bench`, and how it is asked for them.
+const ROUNDS: [(&str, &[&str]); 4] = [
+    ("cluster", &["--cluster"]),
+    ("watchers", &["--only", "watchers"]),
+    ("face", &["--only", "face"]),
+    ("volumes", &["--only", "volumes"]),
+];
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !workspace::has("valgrind") {
@@ -40,16 +51,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     std::fs::create_dir_all(&folder).context("a folder for what valgrind writes")?;
     let wrapper = wrapper(&folder, &program)?;
     let pods = args.pods.to_string();
-    for rounds in [&["--cluster"][..], &["--only", "face"], &["--only", "volumes"]] {
+    for (_, rounds) in ROUNDS.iter().filter(|(name, _)| args.only.is_empty() || args.only.iter().any(|o| o == name)) {
         println!("bench {} under valgrind; its figures say nothing", rounds.join(" "));
         let mut bench = Command::new(std::env::current_exe().context("this program")?);
-        bench.arg("bench").args(rounds).args(["--pods", &pods]).env("BOSUN_BIN", &wrapper);
+        bench.arg("bench").args(*rounds).args(["--pods", &pods]).env("BOSUN_BIN", &wrapper);
         let status = bench.status().context("bench")?;
         if !status.success() {
             bail!("bench under valgrind ended with {status}");
         }
     }
-    let ran = executed(&folder, &known)?;
+    let mut ran = if args.only.is_empty() { Vec::new() } else { listed(&known)? };
+    let before: BTreeSet<String> = ran.iter().cloned().collect();
+    ran.extend(executed(&folder, &known)?.into_iter().filter(|name| !before.contains(name)));
     let mut text = String::new();
     for name in &ran {
         writeln!(text, "{name}")?;
@@ -57,8 +70,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     std::fs::write(workspace::root().join(LIST), text).context(LIST)?;
     let bytes: u64 = ran.iter().filter_map(|name| known.get(name)).sum();
     let all: u64 = known.values().sum();
-    println!("{} of {} functions were run, {bytes} of {all} bytes; {LIST} has them", ran.len(), known.len());
+    println!(
+        "{} of {} functions are listed, {} of them new, {bytes} of {all} bytes: {LIST}",
+        ran.len(),
+        known.len(),
+        ran.len() - before.len()
+    );
     Ok(())
+}
+
+/// What the list has of a program's functions.
+fn listed(known: &BTreeMap<String, u64>) -> anyhow::Result<Vec<String>> {
+    let list = std::fs::read_to_string(workspace::root().join(LIST)).context(LIST)?;
+    Ok(list.lines().filter(|name| known.contains_key(*name)).map(ToOwned::to_owned).collect())
 }
 
 /// How many functions of the list a program lacks, and how long the list is. `None`: it is not a program with symbols.

@@ -31,8 +31,8 @@ pub(crate) fn set_up(
         return Err(why.clone());
     }
     let size_bytes = spec::tmpfs_size(pod, volume, config.memory_allocatable_bytes);
-    let wrapper = Wrapper { dir: &dir, marker_dir: &marker_dir, fs_group: spec::fs_group(pod), size_bytes };
-    make_wrapper(deps, &wrapper, medium).map_err(|e| chain(&e))?;
+    let wrapper = Wrapper { dir: &dir, fs_group: spec::fs_group(pod), size_bytes };
+    with_marker(deps, &wrapper, &marker_dir, medium).map_err(|e| chain(&e))?;
     // Who is root among the host's users can take files out of their project.
     if let (Some(quotas), Medium::Disk, true) = (&deps.quotas, medium, has_own_users(pod))
         && let Err(e) = quotas.assign(&dir)
@@ -48,8 +48,6 @@ pub(crate) fn set_up(
 pub(crate) struct Wrapper<'a> {
     /// Where.
     pub dir: &'a Path,
-    /// Where its marker is: that it is complete.
-    pub marker_dir: &'a Path,
     /// Group that may write.
     pub fs_group: Option<u32>,
     /// Most bytes, where it is made of memory.
@@ -57,28 +55,33 @@ pub(crate) struct Wrapper<'a> {
 }
 
 /// Makes it, if it is not there. The marker is written last: what has it is complete.
+fn with_marker(deps: &Deps, wrapper: &Wrapper<'_>, marker_dir: &Path, medium: &Medium) -> Result<(), HostError> {
+    let fs = &*deps.fs;
+    let ready = marker(marker_dir);
+    if fs.stat_link(&ready)?.is_some() {
+        let there = fs.stat_link(wrapper.dir)?.is_some_and(|s| s.kind == FileKind::Dir);
+        if there && (*medium == Medium::Disk || deps.mounts.is_mount_point(wrapper.dir)?) {
+            return Ok(());
+        }
+        // Somebody removed the volume behind our back: begin again.
+        fs.remove_tree(marker_dir)?;
+    }
+    make_wrapper(deps, wrapper, medium)?;
+    fs.create_dir(marker_dir, PRIVATE)?;
+    fs.write_file(&ready, &[], 0o644)
+}
+
+/// Makes the directory, or brings to its end what a crash left of it.
 pub(crate) fn make_wrapper(deps: &Deps, wrapper: &Wrapper<'_>, medium: &Medium) -> Result<(), HostError> {
     let memory = match medium {
         Medium::Disk | Medium::Refused(_) => None,
         Medium::Memory => Some(MemoryMount::Tmpfs { size_bytes: wrapper.size_bytes }),
         Medium::HugePages(page_size_bytes) => Some(MemoryMount::Hugetlbfs { page_size_bytes: *page_size_bytes }),
     };
-    let Wrapper { dir, marker_dir, fs_group, .. } = *wrapper;
+    let Wrapper { dir, fs_group, .. } = *wrapper;
     let (fs, mounts) = (&*deps.fs, &*deps.mounts);
     let there = fs.stat_link(dir)?.is_some_and(|s| s.kind == FileKind::Dir);
-    let ready = marker(marker_dir);
-    let is_ready = fs.stat_link(&ready)?.is_some();
-    if is_ready && there && memory.is_none() {
-        return Ok(());
-    }
     let mounted = there && mounts.is_mount_point(dir)?;
-    if is_ready {
-        if mounted && memory.is_some() {
-            return Ok(());
-        }
-        // Somebody removed the volume behind our back: begin again.
-        fs.remove_tree(marker_dir)?;
-    }
     if let Some(parent) = dir.parent() {
         fs.create_dir(parent, PRIVATE)?;
     }
@@ -105,6 +108,5 @@ pub(crate) fn make_wrapper(deps: &Deps, wrapper: &Wrapper<'_>, medium: &Medium) 
             tracing::warn!(path = %dir.display(), error = %actor::chain(&e), "an emptyDir was not given to its group");
         }
     }
-    fs.create_dir(marker_dir, PRIVATE)?;
-    fs.write_file(&ready, &[], 0o644)
+    Ok(())
 }

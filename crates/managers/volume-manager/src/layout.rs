@@ -87,7 +87,8 @@ impl PodLayout {
         below.iter().nth(1)?.to_str().map(ToOwned::to_owned)
     }
 
-    /// Directory that holds the marker of a volume that is set up; its removal takes the marker back.
+    /// Directory that holds the marker of a volume that is set up; its removal takes the marker back. What holds API objects
+    /// shows by the files themselves that it is whole; a kubelet's has a marker all the same.
     pub(crate) fn marker_dir(&self, plugin: &str, name: &str) -> Result<PathBuf, VolumeError> {
         let name = plain(name)?;
         let name = if plugin == EMPTY_DIR { name.to_owned() } else { format!("wrapped_{name}") };

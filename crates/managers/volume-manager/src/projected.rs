@@ -7,13 +7,14 @@ use container_config::env::{container_resource, object_field};
 use model::Timestamp;
 use model::core::{Pod, Volume};
 use model::pod;
-use ports::host::{FileKind, HostError, HostFs};
-use projection::atomic::{self, Current, DATA, Entry, Step};
+use ports::host::{HostError, HostFs};
+use projection::atomic::{self, Current, DATA, Step};
 use projection::{DownwardApi, Fetched, Payload, PayloadInput};
 
 use crate::deps::{Config, Deps};
 use crate::empty_dir::{Wrapper, make_wrapper};
-use crate::layout::{PodLayout, marker};
+use crate::layout::PodLayout;
+use crate::listing::volume_root;
 use crate::ownership::{Grant, give_to_group};
 use crate::placed::Outcomes;
 use crate::spec::{self, Medium};
@@ -62,9 +63,8 @@ pub(crate) fn set_up(
     let refused = |e: contract::volume::VolumeError| Trouble::Absent(e.message);
     let layout = PodLayout::new(&config.root_dir, &pod::uid(pod)).map_err(refused)?;
     let dir = layout.volume(plugin, &volume.name).map_err(refused)?;
-    let marker_dir = layout.marker_dir(plugin, &volume.name).map_err(refused)?;
-    let whole = is_whole(deps, &dir, &marker_dir, *medium == Medium::Memory);
-    let made = fill((deps, config), pod, volume, &Place { dir: &dir, marker_dir: &marker_dir, medium }, content);
+    let whole = is_whole(deps, &dir, *medium == Medium::Memory);
+    let made = fill((deps, config), pod, volume, &Place { dir: &dir, medium, whole }, content);
     made.map(|()| dir.clone()).map_err(|error| {
         if whole {
             return Trouble::Stale(dir, error);
@@ -79,18 +79,16 @@ pub(crate) fn set_up(
     })
 }
 
-/// Whether an earlier try ended well.
-fn is_whole(deps: &Deps, dir: &Path, marker_dir: &Path, memory: bool) -> bool {
-    let there = |path: &Path| deps.fs.stat_link(path).is_ok_and(|s| s.is_some());
-    there(&marker(marker_dir))
-        && there(&dir.join(DATA))
+/// Whether an earlier try ended well. The link to the files is made after all else.
+fn is_whole(deps: &Deps, dir: &Path, memory: bool) -> bool {
+    deps.fs.stat_link(&dir.join(DATA)).is_ok_and(|s| s.is_some())
         && (!memory || deps.mounts.is_mount_point(dir).is_ok_and(|mounted| mounted))
 }
 
 struct Place<'a> {
     dir: &'a Path,
-    marker_dir: &'a Path,
     medium: &'a Medium,
+    whole: bool,
 }
 
 fn fill(
@@ -113,9 +111,10 @@ fn fill(
             fs_group,
         },
     )?;
-    let size_bytes = spec::tmpfs_size(pod, volume, config.memory_allocatable_bytes);
-    let wrapper = Wrapper { dir: place.dir, marker_dir: place.marker_dir, fs_group, size_bytes };
-    make_wrapper(deps, &wrapper, place.medium).map_err(|e| chain(&e))?;
+    if !place.whole {
+        let size_bytes = spec::tmpfs_size(pod, volume, config.memory_allocatable_bytes);
+        make_wrapper(deps, &Wrapper { dir: place.dir, fs_group, size_bytes }, place.medium).map_err(|e| chain(&e))?;
+    }
     for inner in projection::nested_mount_points(pod, &volume.name) {
         deps.fs.create_dir_within(place.dir, Path::new(&inner), 0o755).map_err(|e| chain(&e))?;
     }
@@ -132,17 +131,7 @@ fn write(fs: &dyn HostFs, dir: &Path, payload: &Payload, fs_group: Option<u32>, 
 }
 
 fn read(fs: &dyn HostFs, dir: &Path) -> Result<Current, HostError> {
-    let mut now = Current::default();
-    for entry in fs.list_dir(dir)? {
-        let path = dir.join(&entry.name);
-        let what = match fs.stat_link(&path)?.map(|s| s.kind) {
-            Some(FileKind::Dir) => Entry::Dir,
-            Some(FileKind::Symlink) => Entry::Link(fs.read_link(&path)?.to_string_lossy().into_owned()),
-            Some(_) => Entry::Other,
-            None => continue,
-        };
-        now.entries.insert(entry.name, what);
-    }
+    let mut now = Current { entries: volume_root(fs, dir)?, ..Current::default() };
     if let Some(data) = now.data_dir().map(str::to_owned) {
         read_files(fs, &dir.join(data), "", &mut now)?;
     }

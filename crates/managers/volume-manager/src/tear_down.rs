@@ -5,11 +5,12 @@ use std::path::Path;
 
 use actor::chain;
 use ports::host::{FileKind, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, TMPFS_MAGIC};
+use projection::atomic;
 
 use crate::deps::Deps;
 use crate::device_map::{DeviceMap, remove_target};
 use crate::layout::{CSI, EMPTY_DIR, LOCAL_VOLUME, NFS, PodLayout, WRAPPED, marker};
-use crate::listing::{dirs, entries};
+use crate::listing::{dirs, entries, volume_root};
 use crate::lun_dir::{self, transport};
 use crate::measure::counted;
 
@@ -18,7 +19,7 @@ use crate::measure::counted;
 pub(crate) enum Proof {
     /// The pod's worker said that its pod has ended.
     Ended,
-    /// Nobody knows the pod: only what carries our marker is ours.
+    /// Nobody knows the pod: only what carries our marker, or files as the atomic writer leaves them, is ours.
     Marker,
 }
 
@@ -188,7 +189,7 @@ pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: 
         mounts.unmount(&dir).map_err(failed)?;
     }
     let marker_dir = layout.marker_dir(plugin, name).map_err(|e| e.message)?;
-    let ours = proof == Proof::Ended || fs.stat_link(&marker(&marker_dir)).map_err(failed)?.is_some();
+    let ours = proof == Proof::Ended || is_marked(fs, plugin, &dir, &marker_dir).map_err(failed)?;
     if let (Some(quotas), EMPTY_DIR) = (&deps.quotas, plugin)
         && let Err(e) = quotas.release(&dir)
     {
@@ -198,6 +199,14 @@ pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: 
     removed.map_err(failed)?;
     // The marker last: until the content is gone it proves that the content may go.
     fs.remove_tree(&marker_dir).map_err(failed)
+}
+
+/// Whether a volume shows that it was made by this node, or by a kubelet.
+fn is_marked(fs: &dyn HostFs, plugin: &str, dir: &Path, marker_dir: &Path) -> HostResult<bool> {
+    if fs.stat_link(&marker(marker_dir))?.is_some() {
+        return Ok(true);
+    }
+    Ok(WRAPPED.contains(&plugin) && volume_root(fs, dir)?.iter().any(|(name, entry)| atomic::is_own(name, entry)))
 }
 
 /// Takes a raw volume from the pod.

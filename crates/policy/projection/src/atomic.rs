@@ -52,6 +52,16 @@ impl Current {
     }
 }
 
+/// Whether something in the root of a volume was made by an atomic writer, ours or a kubelet's.
+#[must_use]
+pub fn is_own(name: &str, entry: &Entry) -> bool {
+    match entry {
+        Entry::Dir => is_ours(name),
+        Entry::Link(target) => name == DATA || name == NEW_DATA || target.starts_with("..data/"),
+        Entry::Other => false,
+    }
+}
+
 /// One thing to do. Paths are relative to the root of the volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step {

@@ -78,6 +78,31 @@ fn content_without_proof_stays() {
 }
 
 #[test]
+fn files_of_an_atomic_writer_are_proof_also_when_few_are_left() {
+    let files = "..2026_11_20_09_08_37.0000000001";
+    for (what, kind, left, kept) in [
+        ("whole", "kubernetes.io~configmap", &["..data", "a", files][..], false),
+        ("before the switch", "kubernetes.io~configmap", &[files][..], false),
+        ("half removed", "kubernetes.io~projected", &["a"][..], false),
+        ("nothing yet", "kubernetes.io~configmap", &[][..], false),
+        ("a kind without such files", "kubernetes.io~empty-dir", &["..data", "a", files][..], true),
+    ] {
+        let host = host();
+        let dir = format!("pods/u/volumes/{kind}/v");
+        host.dir(&dir);
+        for name in left {
+            match *name {
+                "..data" => host.link(files, format!("{dir}/..data")),
+                "a" => host.link("..data/a", format!("{dir}/a")),
+                _ => host.write(format!("{dir}/{files}/a"), "content"),
+            }
+        }
+        let done = pod_dir(&deps(&host), &layout(&host)).and_then(Left::all_gone);
+        assert_eq!((done.is_err(), host.exists("pods/u")), (kept, kept), "{what}: {done:?}");
+    }
+}
+
+#[test]
 fn an_ended_pods_own_content_needs_no_marker() {
     let host = host();
     host.write("pods/u/volumes/kubernetes.io~empty-dir/v/data", "content");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::Timestamp;
 
-use super::{Current, Entry, Step, dir_name, plan};
+use super::{Current, Entry, Step, dir_name, is_own, plan};
 use crate::payload::{Payload, ProjectedFile};
 
 const OLD: &str = "..2026_11_20_09_08_37.0000000001";
@@ -178,6 +178,26 @@ fn paths_are_cleaned_and_refused() {
     }
     let e = plan(&wanted(&[("a", "x"), ("a/b", "y")]), &Current::default(), NEW).unwrap_err();
     assert_eq!(e.to_string(), "invalid path: a/b is below the file a");
+}
+
+#[test]
+fn what_an_atomic_writer_makes_is_told_from_what_others_make() {
+    let mut disk = Disk::default();
+    disk.write(&wanted(&[("a", "1"), ("d/b", "2")]), OLD);
+    for (name, entry) in &disk.root {
+        assert!(is_own(name, entry), "{name}");
+    }
+    for (name, entry) in [
+        ("a", Entry::Other),
+        ("..data", Entry::Dir),
+        ("..data", Entry::Other),
+        ("..x", Entry::Dir),
+        ("d", Entry::Dir),
+        ("a", Entry::Link("/etc/passwd".into())),
+        ("a", Entry::Link("..database/a".into())),
+    ] {
+        assert!(!is_own(name, &entry), "{name} {entry:?}");
+    }
 }
 
 #[test]
