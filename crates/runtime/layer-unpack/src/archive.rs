@@ -2,6 +2,7 @@
 //! long name of any size into memory.
 
 use std::io::Read;
+use std::ops::Range;
 
 use tar::{EntryType, Header};
 
@@ -92,6 +93,11 @@ impl<'a, R: Read> Archive<'a, R> {
         }
     }
 
+    /// Bytes of the archive that were read.
+    pub(crate) fn at(&self) -> u64 {
+        self.stream.at()
+    }
+
     /// Reads to the end, where there may be nothing but zeros. The diff id, and bytes in all.
     pub(crate) fn finish(mut self) -> Result<([u8; 32], u64), UnpackError> {
         let mut buf = vec![0; 16 << 10];
@@ -147,7 +153,7 @@ impl<'a, R: Read> Archive<'a, R> {
 
     /// What an extended header holds.
     fn extension(&mut self, header: &Header) -> Result<Vec<u8>, UnpackError> {
-        let size = header.entry_size().map_err(|_| self.bad("a size is no number"))?;
+        let size = number(header, SIZE, Header::entry_size).ok_or_else(|| self.bad("a size is no number"))?;
         let most = self.stream.limits().extended_header;
         let length = usize::try_from(size).ok().filter(|l| *l <= most);
         let Some(length) = length else {
@@ -184,31 +190,46 @@ impl<'a, R: Read> Archive<'a, R> {
         let kind = kind(header.entry_type(), &name).map_err(refused)?;
         let told = match pax.size {
             Some(size) => size,
-            None => header.entry_size().map_err(|_| refused("its size is no number"))?,
+            None => number(header, SIZE, Header::entry_size).ok_or_else(|| refused("its size is no number"))?,
         };
         // As in Go's reader, which builds and reads most images: what a link or directory says of its size is not followed by data.
         let size = if kind == Kind::File { told } else { 0 };
         self.begin(size);
-        let owner = |told: Option<u64>, field: std::io::Result<u64>| {
-            let id = told.or(field.ok()).ok_or_else(|| refused("its owner is no number"))?;
+        let owner = |told: Option<u64>, field: Option<u64>| {
+            let id = told.or(field).ok_or_else(|| refused("its owner is no number"))?;
             u32::try_from(id).ok().filter(|id| *id != u32::MAX).ok_or_else(|| refused("its owner is no user of Linux"))
         };
         let device = |field: std::io::Result<Option<u32>>| field.ok().flatten().unwrap_or(0);
+        let mode = number(header, MODE, |h| h.mode().map(u64::from)).and_then(|m| u32::try_from(m).ok());
+        let mtime = number(header, MTIME, Header::mtime);
+        let seconds = mtime.and_then(|t| i64::try_from(t).ok()).ok_or_else(|| refused("its time is no number"))?;
         Ok(Entry {
             kind,
             size,
-            mode: header.mode().map_err(|_| refused("its mode is no number"))? & 0o7777,
-            uid: owner(pax.uid, header.uid())?,
-            gid: owner(pax.gid, header.gid())?,
-            mtime: pax.mtime.unwrap_or_else(|| Time {
-                seconds: header.mtime().ok().and_then(|t| i64::try_from(t).ok()).unwrap_or(0),
-                nanoseconds: 0,
-            }),
+            mode: mode.ok_or_else(|| refused("its mode is no number"))? & 0o7777,
+            uid: owner(pax.uid, number(header, UID, Header::uid))?,
+            gid: owner(pax.gid, number(header, GID, Header::gid))?,
+            mtime: pax.mtime.unwrap_or(Time { seconds, nanoseconds: 0 }),
             device: (device(header.device_major()), device(header.device_minor())),
             xattrs: pax.xattrs,
             name,
             link,
         })
+    }
+}
+
+/// Fields of a header.
+const MODE: Range<usize> = 100..108;
+const UID: Range<usize> = 108..116;
+const GID: Range<usize> = 116..124;
+const SIZE: Range<usize> = 124..136;
+const MTIME: Range<usize> = 136..148;
+
+/// A number of a header; one that was left empty is 0.
+fn number(header: &Header, field: Range<usize>, read: impl Fn(&Header) -> std::io::Result<u64>) -> Option<u64> {
+    match header.as_bytes()[field].iter().all(|b| matches!(b, 0 | b' ')) {
+        true => Some(0),
+        false => read(header).ok(),
     }
 }
 

@@ -17,6 +17,7 @@ mod archive;
 mod compression;
 mod error;
 mod limits;
+mod members;
 mod name;
 mod pax;
 mod place;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use error::UnpackError;
 pub use limits::Limits;
+pub use members::{Member, Plain, members};
 pub use place::Unpacked;
 pub use settle::{SettleError, settle};
 

@@ -49,6 +49,10 @@ impl<'a, R: Read> Stream<'a, R> {
         &self.limits
     }
 
+    pub(crate) fn is_compressed(&self) -> bool {
+        !self.decoder.is_plain()
+    }
+
     /// Bytes given so far.
     pub(crate) fn at(&self) -> u64 {
         self.given
