@@ -180,6 +180,8 @@ impl Writing {
     }
 
     fn take_in(&self, new: Vec<NewLayer>) -> Result<(), StoreError> {
+        // Two that bring the same layer do not name it at once.
+        let _one_after_the_other = self.store.under_way();
         for mut layer in new {
             let to = self.store.inner.folder.layer_path(&layer.layer.chain_id);
             if self.store.has_layer(&layer.layer.chain_id)? {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -123,6 +123,8 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), StoreError> {
 /// Makes a folder with these permissions.
 pub(crate) fn make_folder(path: &Path, mode: u32) -> Result<(), StoreError> {
     let made = step().and_then(|()| DirBuilder::new().mode(mode).create(path));
+    // Whatever the umask is.
+    let made = made.and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
     made.map_err(StoreError::disk("make", path))
 }
 

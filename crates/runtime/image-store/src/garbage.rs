@@ -10,6 +10,8 @@ use crate::error::StoreError;
 use crate::files;
 use crate::folder::locked;
 use crate::images::Removed;
+use crate::lock::briefly;
+use crate::short;
 use crate::store::Writing;
 
 /// How long a part of a layer is kept for who goes on with it.
@@ -27,6 +29,7 @@ impl Writing {
         {
             // Nobody begins to need anything meanwhile.
             let under_way = store.under_way();
+            let _alone = briefly(store.root(), true)?;
             locked(&store.inner.catalogue).forget();
             let images = store.images()?;
             let mut layers: BTreeSet<Digest> = under_way.keys().copied().collect();
@@ -44,6 +47,7 @@ impl Writing {
                     let aside = files::beside(&path, files::GONE);
                     files::rename("remove", &path, &aside)?;
                     store.inner.folder.forget_layer(&id);
+                    files::remove_file(&short::path(store.root(), &id))?;
                     gone.push(aside);
                 }
             }

@@ -8,6 +8,7 @@ use crate::catalogue::Image;
 use crate::digest::{ChainId, Digest};
 use crate::error::StoreError;
 use crate::files;
+use crate::lock::briefly;
 use crate::record;
 use crate::store::ImageStore;
 
@@ -30,8 +31,8 @@ impl ImageStore {
     pub fn lease(&self, image: &Image, holder: &str) -> Result<Lease, StoreError> {
         let path = self.lease_path(holder)?;
         let lease = Lease { holder: holder.to_owned(), image: image.id, chain: image.chain.clone() };
-        // Whoever collects garbage looks at the leases while it holds this.
-        let _collecting = self.under_way();
+        // Whoever collects garbage, here or in another process, looks at the leases while it holds these.
+        let _collecting = (self.under_way(), briefly(self.root(), false)?);
         for layer in &lease.chain {
             if !self.has_layer(layer)? {
                 return Err(StoreError::Incomplete { image: image.id, what: format!("layer {layer}") });

@@ -2,7 +2,7 @@
 //!
 //! **Owns** the folder of images (`/var/lib/bosun/runtime/images`), which a person can read:
 //! `images/ID.json` one record per image, `blobs/sha256/HEX` its documents, `layers/CHAIN-ID/{diff,info.json}` unpacked layers, `ingest/HEX.part`
-//! what is on its way, `leases/HOLDER.json` who needs which layers, `lock` who writes. Compressed layers are not kept: unpacked they are of use.
+//! what is on its way, `leases/HOLDER.json` who needs which layers, `l/` short names of layers for mounts, `lock` who writes. Compressed layers are not kept: unpacked they are of use.
 //! **Never** speaks to a registry (crate `registry`), never mounts anything.
 //! **Holds** that what has its final name is whole and on disk: layers are synced before they are renamed, records are written last.
 //! **Lost on a crash**: what is under way. Names that begin with `.new-` or `.gone-` mean nothing and go when the next writer comes.
@@ -29,6 +29,7 @@ mod leases;
 mod lock;
 pub mod oci;
 mod record;
+mod short;
 mod store;
 mod usage;
 
@@ -48,5 +49,6 @@ pub use layer_unpack::{Limits, UnpackError};
 pub use leases::Lease;
 
 pub use record::LayerRecord;
+pub use short::ShortLowers;
 pub use store::{ImageStore, Writing};
 pub use usage::Usage;

@@ -101,7 +101,7 @@ impl Gate {
         let taken = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Some(file),
             Err(Errno::WOULDBLOCK) if wait.is_zero() => None,
-            Err(Errno::WOULDBLOCK) => waited_for(file, wait)?,
+            Err(Errno::WOULDBLOCK) => waited_for(file, FlockOperation::LockExclusive, wait)?,
             Err(e) => return Err(StoreError::disk("lock", &self.path)(e.into())),
         };
         if let Some(mut file) = taken.as_ref() {
@@ -114,12 +114,34 @@ impl Gate {
     }
 }
 
+/// How long who decides what is garbage may take; it takes milliseconds.
+const BRIEFLY: Duration = Duration::from_secs(10);
+
+/// Keeps processes apart of which one decides what is garbage (`alone`) and others begin to need something. Given back when it is dropped.
+pub(crate) fn briefly(root: &Path, alone: bool) -> Result<File, StoreError> {
+    let path = root.join("collecting");
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let file = open.map_err(StoreError::disk("open", &path))?;
+    let (try_it, wait) = match alone {
+        true => (FlockOperation::NonBlockingLockExclusive, FlockOperation::LockExclusive),
+        false => (FlockOperation::NonBlockingLockShared, FlockOperation::LockShared),
+    };
+    match flock(&file, try_it) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => {
+            let taken = waited_for(file, wait, BRIEFLY)?;
+            taken.ok_or_else(|| Held { by: None, waited: BRIEFLY }.into())
+        }
+        Err(e) => Err(StoreError::disk("lock", &path)(e.into())),
+    }
+}
+
 /// The kernel wakes who waits, and nobody can wait with a deadline: a thread does. When it comes too late it lets go at once.
-fn waited_for(file: File, wait: Duration) -> Result<Option<File>, StoreError> {
+fn waited_for(file: File, operation: FlockOperation, wait: Duration) -> Result<Option<File>, StoreError> {
     let (sender, receiver) = mpsc::sync_channel(1);
     let name = std::thread::Builder::new().name("image-store-lock".to_owned());
     let thread = name.spawn(move || {
-        let taken = flock(&file, FlockOperation::LockExclusive).map(|()| file);
+        let taken = flock(&file, operation).map(|()| file);
         // Nobody waits any more: the file closes here.
         drop(sender.send(taken));
     });

@@ -1,8 +1,8 @@
 //! The store: where things are, who writes, and what is under way.
 
 use std::collections::BTreeMap;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -33,7 +33,7 @@ pub(crate) struct Inner {
 }
 
 /// Folders of a store. Others than root have no business in them: programs with set-user-id lie there.
-const FOLDERS: [&str; 6] = ["", "blobs/sha256", "ingest", "images", "layers", "leases"];
+const FOLDERS: [&str; 7] = ["", "blobs/sha256", "ingest", "images", "layers", "leases", "l"];
 
 impl ImageStore {
     /// Opens the store in a folder, which is made where it is missing, and checks it: half-written things go, nothing else does.
@@ -46,6 +46,8 @@ impl ImageStore {
             let path = root.join(folder);
             DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(StoreError::disk("make", &path))?;
         }
+        let closed = fs::set_permissions(root, fs::Permissions::from_mode(0o700));
+        closed.map_err(StoreError::disk("close", root))?;
         let gate = Gate::new(root.join("lock"));
         let mut checked = Checked::default();
         match gate.enter("check", Duration::ZERO, || check::check(root).map(|found| checked = found)) {

@@ -167,6 +167,11 @@ fn an_image_is_found_by_its_names_and_ids() {
     assert_eq!(store.list().unwrap(), std::slice::from_ref(&image));
     assert_eq!(seen(&store, &image, "app").as_deref(), Some("one"));
     assert!(store.lowers(&image)[0].join("app").exists(), "the topmost first");
+    for _ in 0..2 {
+        let short = store.short_lowers(&image).unwrap();
+        let long: Vec<_> = short.names.iter().map(|n| short.folder.join(n).canonicalize().unwrap()).collect();
+        assert_eq!(long, store.lowers(&image));
+    }
     assert_eq!(names(&store.root().join("ingest")), Vec::<String>::new(), "compressed layers are not kept");
 }
 
@@ -188,6 +193,7 @@ fn a_name_moves_to_the_image_that_was_pulled_last() {
 fn what_is_removed_takes_only_its_own_layers() {
     let (_folder, store) = store();
     let (first, second) = (one().put(&store, "one:1").unwrap(), two().put(&store, "two:1").unwrap());
+    store.short_lowers(&first).unwrap();
     let before = store.usage().unwrap();
     let removed = store.remove("one:1", NO_WAIT).unwrap();
     assert_eq!((removed.image, removed.layers), (Some(first.id), 1));
@@ -198,7 +204,7 @@ fn what_is_removed_takes_only_its_own_layers() {
     store.remove(&second.id.hex()[..8], NO_WAIT).unwrap();
     let empty = store.usage().unwrap();
     assert_eq!((empty.bytes, empty.inodes), (0, 0));
-    for folder in ["layers", "blobs/sha256", "images", "ingest"] {
+    for folder in ["layers", "blobs/sha256", "images", "ingest", "l"] {
         assert_eq!(names(&store.root().join(folder)), Vec::<String>::new(), "{folder}");
     }
     assert!(matches!(store.remove("one:1", NO_WAIT), Err(StoreError::NoImage(_))));

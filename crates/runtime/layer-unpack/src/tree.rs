@@ -5,7 +5,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, mkdirat, openat, openat2, readlinkat, statat,
+};
 use rustix::io::Errno;
 
 use crate::error::UnpackError;
@@ -115,6 +117,8 @@ impl Tree {
             let base = path[have].clone();
             match mkdirat(&above, &base, Mode::from_raw_mode(0o755)) {
                 Ok(()) => {
+                    // Whatever the umask is. It was just made, so it is no link.
+                    chmodat(&above, &base, Mode::from_raw_mode(0o755), AtFlags::empty()).map_err(fail)?;
                     let made = Directory { path: self.inside(&above).map_err(fail)?, fd: above };
                     self.implied.insert(made.path_of(&base));
                     have += 1;

@@ -51,6 +51,10 @@ impl Sink {
                     Piece::Restart => ingest.restart(),
                 };
             }
+            if result.as_ref().is_err_and(StoreError::is_full) {
+                // What others need the room for is worth more than this part. Emptying it needs none.
+                drop(ingest.restart());
+            }
             drop(finished.send(result.map(|()| ingest)));
         };
         let thread = std::thread::Builder::new().name("registry-layer".to_owned());
@@ -117,7 +121,7 @@ impl Session {
                     Err(End::Disk) => return Err(PullError::Lost("writing a layer")),
                 };
                 failed = if gained >= GAIN { 1 } else { failed + 1 };
-                if failure.may_pass() && failed < self.settings.attempts {
+                if failure.may_pass() && failed < failure.attempts(self.settings.attempts) {
                     self.pause(failed, &failure).await;
                     continue;
                 }

@@ -126,7 +126,9 @@ impl Client {
             answer.elsewhere = elsewhere;
             let leads = matches!(answer.head.status.as_u16(), 301 | 302 | 303 | 307 | 308);
             let location = answer.head.headers.get(LOCATION).and_then(|l| l.to_str().ok()).map(str::to_owned);
-            let Some(location) = location.filter(|_| leads) else { return Ok(answer) };
+            // What a form holds is for who was asked.
+            let follows = leads && ask.method != Method::POST;
+            let Some(location) = location.filter(|_| follows) else { return Ok(answer) };
             answer.discard().await;
             at = at.join(&location).ok_or_else(|| Failure::Protocol(format!("a redirect to {location:?}")))?;
             elsewhere |= !same_server(&at, &endpoint.root);

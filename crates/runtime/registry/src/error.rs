@@ -71,6 +71,16 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// How often the same is asked: a host that does not even answer keeps the next one waiting.
+    pub(crate) fn attempts(&self, most: u32) -> u32 {
+        match self {
+            Self::Connect(_) | Self::Stalled { during: "connecting", .. } => most.min(2),
+            _ => most,
+        }
+    }
+}
+
 fn in_brackets(said: &str) -> String {
     if said.is_empty() { String::new() } else { format!(" ({said})") }
 }

@@ -65,7 +65,7 @@ impl Session {
                     Ok(found) => return Ok(found),
                     Err(failure) => {
                         failed += 1;
-                        if failure.may_pass() && failed < self.settings.attempts {
+                        if failure.may_pass() && failed < failure.attempts(self.settings.attempts) {
                             self.pause(failed, &failure).await;
                             continue;
                         }

@@ -110,13 +110,13 @@ impl Puller {
     }
 
     async fn meant(&self, session: &Session, reference: Reference, version: &Version) -> Result<Meant, PullError> {
-        let top = self.document(session, version).await?;
+        let top = session.manifest(version).await?;
         let mut documents = vec![top.clone()];
         let manifest = match top.document {
             Document::Manifest(manifest) => manifest,
             Document::Index(manifests) => {
                 let chosen = choose(&manifests, &self.settings.platform)?;
-                let inner = self.document(session, &Version::Content(chosen.digest)).await?;
+                let inner = self.inner(session, chosen.digest).await?;
                 documents.push(inner.clone());
                 match inner.document {
                     Document::Manifest(manifest) => manifest,
@@ -132,19 +132,13 @@ impl Puller {
         Ok(Meant { reference, documents, manifest, config })
     }
 
-    /// From the store where it is content that is known. Of the first one the registry is asked in any case, by `pull`.
-    async fn document(&self, session: &Session, version: &Version) -> Result<Fetched, PullError> {
-        if let (Version::Content(digest), Some(_)) = (version, session.endpoints.first()) {
-            let (store, digest) = (self.store.clone(), *digest);
-            let known = blocking("registry-store", move || store.document(&digest)).await??;
-            if let Some(text) = known
-                && session.look(version).await.is_some()
-            {
-                let document = Document::parse(&text, "")?;
-                return Ok(Fetched { digest, text, document });
-            }
+    /// A manifest that an index names: from the store, where it is known.
+    async fn inner(&self, session: &Session, digest: Digest) -> Result<Fetched, PullError> {
+        let store = self.store.clone();
+        match blocking("registry-store", move || store.document(&digest)).await?? {
+            Some(text) => Ok(Fetched { digest, document: Document::parse(&text, "")?, text }),
+            None => session.manifest(&Version::Content(digest)).await,
         }
-        session.manifest(version).await
     }
 
     async fn bring(

@@ -51,6 +51,25 @@ fn garbage_is_not_what_is_under_way() {
 }
 
 #[test]
+fn a_lease_waits_for_another_process_that_looks_for_garbage() {
+    let (folder, store) = store();
+    let image = one().put(&store, "app:1").unwrap();
+    let looking = crate::lock::briefly(folder.path(), true).unwrap();
+    let (begun, told) = std::sync::mpsc::channel();
+    let waiting = std::thread::spawn(move || {
+        begun.send(()).unwrap();
+        store.lease(&image, "box").map(|_| store)
+    });
+    told.recv().unwrap();
+    assert_eq!(names(&folder.path().join("leases")), Vec::<String>::new());
+    drop(looking);
+    let store = waiting.join().unwrap().unwrap();
+    assert_eq!(store.leases().unwrap().len(), 1);
+    let (one, two) = (crate::lock::briefly(folder.path(), false), crate::lock::briefly(folder.path(), false));
+    assert!(one.is_ok() && two.is_ok(), "leases do not wait for each other");
+}
+
+#[test]
 fn many_threads_put_and_remove() {
     let (_folder, store) = store();
     std::thread::scope(|scope| {

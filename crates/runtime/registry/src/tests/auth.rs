@@ -94,6 +94,11 @@ async fn other_tokens_are_shown_where_they_belong() {
     let node = Node::new();
     node.pull_as(&name, Some(Credentials::IdentityToken("r3fresh".to_owned()))).await.unwrap();
     assert_eq!(fake.lines("/token"), ["POST /token"]);
+    let thief = Fake::start().await;
+    fake.fault("/token", 1, redirect(format!("http://{}/token", thief.address)));
+    let error = Node::new().pull_as(&name, Some(Credentials::IdentityToken("r3fresh".to_owned()))).await.unwrap_err();
+    assert!(error.to_string().contains("answered 307"), "{error}");
+    assert_eq!(thief.lines(""), Vec::<String>::new(), "a form is for who was asked");
     fake.state().seen.clear();
     Node::new().pull_as(&name, Some(Credentials::RegistryToken("t0ken".to_owned()))).await.unwrap();
     assert_eq!(fake.lines("/token"), Vec::<String>::new());

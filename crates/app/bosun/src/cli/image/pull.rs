@@ -123,9 +123,12 @@ pub(super) fn line(layers: &[LayerProgress], took: Duration) -> String {
         0 => String::new(),
         n => format!(", unpacking {n}"),
     };
-    let rate = have as f64 / took.as_secs_f64().max(0.1);
-    let (have, size, rate) = (show::bytes(have), show::bytes(size), show::bytes(rate as u64));
-    format!("{done} of {} layers, {have} of {size}, {rate}/s{unpacking}", layers.len())
+    let rate = match have == size {
+        true => String::new(),
+        false => format!(", {}/s", show::bytes((have as f64 / took.as_secs_f64().max(0.1)) as u64)),
+    };
+    let (have, size) = (show::bytes(have), show::bytes(size));
+    format!("{done} of {} layers, {have} of {size}{rate}{unpacking}", layers.len())
 }
 
 /// Does work that may take its time; on a terminal it is told that it does.

@@ -78,7 +78,7 @@ fn how_far_a_pull_is_stands_in_one_line() {
             "1 of 3 layers, 20.0Mi of 30.0Mi, 10.0Mi/s, unpacking 1",
         ),
         (&[layer(2 << 20, Phase::Downloading)], "0 of 1 layers, 2.0Mi of 10.0Mi, 1.0Mi/s"),
-        (&[layer(10 << 20, Phase::Done)], "1 of 1 layers, 10.0Mi of 10.0Mi, 5.0Mi/s, bringing it to disk"),
+        (&[layer(10 << 20, Phase::Done)], "1 of 1 layers, 10.0Mi of 10.0Mi, bringing it to disk"),
     ];
     for (layers, want) in rows {
         assert_eq!(super::pull::line(layers, seconds(2)), want);
