@@ -1,6 +1,8 @@
 //! How long a pull takes: ten layers of 20 MB each from a registry in this process, into an empty store and into one that has all.
 //! `PULL=HOST/NAME:TAG cargo bench -p registry` pulls that instead: from a real registry, to compare with other runtimes.
 
+#![allow(clippy::unwrap_used, reason = "a benchmark")]
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::Write;
