@@ -13,6 +13,7 @@ use crate::node::Builder;
 use crate::node::elsewhere::Served;
 
 mod check;
+mod image;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -29,8 +30,9 @@ mod check;
         bosun logs web -c app -f --tail 20            a container's log, and what comes\n  \
         bosun exec -it web -- sh                      a shell in a container\n  \
         bosun port-forward web 8080:80                a pod's port, here\n  \
-        bosun top                                     live view of pods and actors\n\n\
-        All but `run`, `serve` and `check-config` talk to the running daemon over a socket that only root may open."
+        bosun top                                     live view of pods and actors\n  \
+        bosun image pull busybox:1.36                 an image for bosun's own runtime\n\n\
+        All but `run`, `serve`, `check-config` and `image` talk to the running daemon over a socket that only root may open."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -67,6 +69,11 @@ enum Command {
         /// Flags as for `bosun run`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
         words: Vec<String>,
+    },
+    /// Images of bosun's own runtime: pull, list, remove, import. No daemon is needed.
+    Image {
+        #[command(subcommand)]
+        command: image::ImageCommand,
     },
     #[command(flatten)]
     Ask(console::Command),
@@ -144,6 +151,7 @@ fn dispatch(command: Command, customise: impl FnOnce(Builder) -> Builder) -> Exi
             run(&words, SERVE, |flags| crate::run::elsewhere::run(manager, &at, &flags))
         }
         Command::CheckConfig { words } => check::check(&words),
+        Command::Image { command } => image::run(&command),
         Command::Ask(command) => console::run(command),
     }
 }

@@ -123,7 +123,8 @@ pub(crate) fn moment(ns: i64) -> String {
 }
 
 /// An age as kubectl prints it: two units while short, one when long.
-pub(crate) fn age(ns: i64) -> String {
+#[must_use]
+pub fn age(ns: i64) -> String {
     let s = (ns / 1_000_000_000).max(0);
     let (m, h, d) = (s / 60, s / 3600, s / 86400);
     match s {

@@ -36,6 +36,7 @@ mod top;
 mod why;
 
 pub use args::SOCKET;
+pub use columns::age;
 
 /// Commands that ask the running daemon.
 #[derive(Debug, Subcommand)]

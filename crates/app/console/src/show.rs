@@ -64,12 +64,40 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if fit(c) { c } else { ' ' }).collect::<String>().trim_end().to_owned()
 }
 
+/// Three digits say enough to a reader; `-o json` has the number.
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
+    let units = ["Ki", "Mi", "Gi", "Ti"];
+    let Some(unit) = (0..units.len()).rev().find(|n| bytes >= 1 << (10 * (n + 1))) else {
+        return bytes.to_string();
+    };
+    let tenths = (u128::from(bytes) * 10) >> (10 * (unit + 1));
+    let whole = tenths / 10;
+    if whole >= 100 { format!("{whole}{}", units[unit]) } else { format!("{whole}.{}{}", tenths % 10, units[unit]) }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{bytes, plain};
 
     #[test]
     fn what_a_terminal_would_obey_is_taken_out() {
         assert_eq!(plain("a\u{1b}[2Jb\nc\r\u{202e}d\u{9b}31m\n"), "a [2Jb c  d 31m");
+    }
+
+    #[test]
+    fn bytes_are_short() {
+        let table = [
+            (0, "0"),
+            (1000, "1000"),
+            (1023, "1023"),
+            (1536, "1.5Ki"),
+            (100 << 20, "100Mi"),
+            ((8 << 30) - 1, "7.9Gi"),
+            (u64::MAX, "16777215Ti"),
+        ];
+        for (n, wanted) in table {
+            assert_eq!(bytes(n), wanted, "{n}");
+        }
     }
 }

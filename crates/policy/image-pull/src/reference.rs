@@ -33,6 +33,51 @@ const DEFAULT_HOST: &str = "docker.io";
 const NAME_MAX: usize = 255;
 const TAG_MAX: usize = 128;
 
+/// A name in its parts, with all that it leaves out filled in. Displays as the whole name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Reference {
+    /// The registry, perhaps with a port: `docker.io`.
+    pub host: String,
+    /// Path of the repository there: `library/busybox`.
+    pub path: String,
+    /// `latest` where the name has neither tag nor digest.
+    pub tag: Option<String>,
+    /// Algorithm, colon, hexadecimal digits. Counts more than a tag.
+    pub digest: Option<String>,
+}
+
+impl Reference {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// The text is no image name.
+    pub fn parse(image: &str) -> Result<Self, ReferenceError> {
+        let whole = repository(image)?;
+        let (host, path) = whole.split_once('/').ok_or(ReferenceError::Format)?;
+        let (rest, digest) = match image.split_once('@') {
+            Some((rest, digest)) => (rest, Some(digest.to_owned())),
+            None => (image, None),
+        };
+        let last = rest.rsplit('/').next().unwrap_or(rest);
+        let tag = last.split_once(':').map(|(_, tag)| tag.to_owned());
+        let latest = || digest.is_none().then(|| "latest".to_owned());
+        Ok(Self { host: host.to_owned(), path: path.to_owned(), tag: tag.or_else(latest), digest })
+    }
+
+    /// The whole name of the repository, without tag and digest.
+    #[must_use]
+    pub fn repository(&self) -> String {
+        format!("{}/{}", self.host, self.path)
+    }
+}
+
+impl std::fmt::Display for Reference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let part = |mark, text: &Option<String>| text.as_ref().map(|t| format!("{mark}{t}")).unwrap_or_default();
+        write!(f, "{}{}{}", self.repository(), part(':', &self.tag), part('@', &self.digest))
+    }
+}
+
 /// The name with `:latest` appended when it has neither tag nor digest; nothing else is changed.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use server::local::{ConditionLine, PressureInfo, SignalLine, ThresholdLine};
 
 use crate::client::get;
 use crate::columns::{age, ago, now};
-use crate::show::{Output, lines, print, structured};
+use crate::show::{self, Output, lines, print, structured};
 
 pub(super) async fn show(socket: &Path, output: Option<Output>) -> Result<()> {
     let info: PressureInfo = get(socket, "/v1/pressure").await?;
@@ -34,7 +34,8 @@ fn page(info: &PressureInfo, now: Timestamp) -> Vec<String> {
     let reclaim = info.last_reclaim.as_ref().map_or_else(
         || "none".to_owned(),
         |r| {
-            let freed = r.freed_bytes.map_or_else(String::new, |bytes| format!(", images of {} went", bytes_of(bytes)));
+            let freed =
+                r.freed_bytes.map_or_else(String::new, |bytes| format!(", images of {} went", show::bytes(bytes)));
             let enough = if r.enough { "it was enough" } else { "not enough" };
             format!("{} for {}{freed}, {enough}", ago(r.at_ns, now), r.signal)
         },
@@ -64,7 +65,7 @@ fn rows(line: &SignalLine, now: Timestamp) -> Vec<Vec<String>> {
             || "-".to_owned(),
             |n| {
                 if line.signal.ends_with(".available") && !line.signal.starts_with("pid.") {
-                    bytes_of(u64::try_from(n).unwrap_or(0))
+                    show::bytes(u64::try_from(n).unwrap_or(0))
                 } else {
                     n.to_string()
                 }
@@ -96,17 +97,6 @@ fn cells(threshold: &ThresholdLine, now: Timestamp) -> [String; 3] {
         },
     );
     [format!("< {}{reclaim}", threshold.below), grace, crossed]
-}
-
-/// Three digits say enough to a reader; `-o json` has the number.
-fn bytes_of(bytes: u64) -> String {
-    let units = ["Ki", "Mi", "Gi", "Ti"];
-    let Some(unit) = (0..units.len()).rev().find(|n| bytes >= 1 << (10 * (n + 1))) else {
-        return bytes.to_string();
-    };
-    let tenths = (u128::from(bytes) * 10) >> (10 * (unit + 1));
-    let whole = tenths / 10;
-    if whole >= 100 { format!("{whole}{}", units[unit]) } else { format!("{whole}.{}{}", tenths % 10, units[unit]) }
 }
 
 #[cfg(test)]
@@ -158,21 +148,5 @@ mod tests {
         }
         let blind = shown(serde_json::json!({ "signals": [], "conditions": [] }));
         assert!(blind.len() == 1 && blind[0].contains("no eviction thresholds"), "{blind:?}");
-    }
-
-    #[test]
-    fn bytes_are_short() {
-        let table = [
-            (0, "0"),
-            (1000, "1000"),
-            (1023, "1023"),
-            (1536, "1.5Ki"),
-            (100 << 20, "100Mi"),
-            ((8 << 30) - 1, "7.9Gi"),
-            (u64::MAX, "16777215Ti"),
-        ];
-        for (bytes, wanted) in table {
-            assert_eq!(bytes_of(bytes), wanted, "{bytes}");
-        }
     }
 }

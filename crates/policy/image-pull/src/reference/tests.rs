@@ -95,3 +95,23 @@ fn repositories_table() {
     }
     assert!(super::repository("Bad").is_err());
 }
+
+#[test]
+fn a_name_falls_into_its_parts_and_comes_together_again() {
+    let digest = format!("sha256:{}", "a".repeat(64));
+    let rows = [
+        ("busybox", "docker.io", "library/busybox", Some("latest"), None),
+        ("a/b:1", "docker.io", "a/b", Some("1"), None),
+        ("localhost:5000/a/b", "localhost:5000", "a/b", Some("latest"), None),
+        ("r.io/a:1@DIGEST", "r.io", "a", Some("1"), Some(digest.as_str())),
+        ("r.io:5000/a@DIGEST", "r.io:5000", "a", None, Some(digest.as_str())),
+        ("index.docker.io/busybox:1", "docker.io", "library/busybox", Some("1"), None),
+    ];
+    for (name, host, path, tag, with_digest) in rows {
+        let parsed = Reference::parse(&name.replace("DIGEST", &digest)).unwrap();
+        let parts = (parsed.host.as_str(), parsed.path.as_str(), parsed.tag.as_deref(), parsed.digest.as_deref());
+        assert_eq!(parts, (host, path, tag, with_digest), "{name}");
+        assert_eq!(Reference::parse(&parsed.to_string()).as_ref(), Ok(&parsed));
+    }
+    assert_eq!(Reference::parse("a b"), Err(ReferenceError::Format));
+}
