@@ -121,7 +121,8 @@ fn kinds(json: &Value) -> Vec<(String, String)> {
 fn namespaces_follow_their_modes() {
     use v1::NamespaceMode as M;
     let pod = [("network", "/run/ns/net"), ("uts", "/run/ns/uts"), ("ipc", "/run/ns/ipc")];
-    let rows: &[(M, M, M, Option<u32>, &[(&str, &str)])] = &[
+    type Row<'a> = (M, M, M, Option<u32>, &'a [(&'a str, &'a str)]);
+    let rows: &[Row<'_>] = &[
         // network, ipc, pid, target -> beside mount and cgroup
         (M::Pod, M::Pod, M::Container, None, &[pod[0], pod[1], pod[2], ("pid", "")]),
         (M::Pod, M::Pod, M::Pod, None, &[pod[0], pod[1], pod[2], ("pid", "/run/ns/pid")]),

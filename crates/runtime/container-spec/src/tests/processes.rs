@@ -5,22 +5,24 @@ use serde_json::json;
 
 use super::fixture::Fixture;
 
+type Words = &'static [&'static str];
+
 fn words(all: &[&str]) -> Vec<String> {
     all.iter().map(|w| (*w).to_owned()).collect()
 }
 
 #[test]
 fn the_command_line_follows_dockers_rules() {
-    let rows: &[(&[&str], &[&str], &[&str], &[&str], &[&str])] = &[
+    let rows: &[[Words; 5]] = &[
         // command, args, image entrypoint, image cmd -> line
-        (&[], &[], &["/e"], &["c"], &["/e", "c"]),
-        (&[], &["a"], &["/e"], &["c"], &["/e", "a"]),
-        (&["/x"], &[], &["/e"], &["c"], &["/x"]),
-        (&["/x"], &["a"], &["/e"], &["c"], &["/x", "a"]),
-        (&[], &[], &[""], &["/c"], &["/c"]),
-        (&[], &[], &[], &["/c"], &["/c"]),
+        [&[], &[], &["/e"], &["c"], &["/e", "c"]],
+        [&[], &["a"], &["/e"], &["c"], &["/e", "a"]],
+        [&["/x"], &[], &["/e"], &["c"], &["/x"]],
+        [&["/x"], &["a"], &["/e"], &["c"], &["/x", "a"]],
+        [&[], &[], &[""], &["/c"], &["/c"]],
+        [&[], &[], &[], &["/c"], &["/c"]],
     ];
-    for (command, args, entrypoint, cmd, line) in rows {
+    for [command, args, entrypoint, cmd, line] in rows {
         let f = Fixture::with(|f| {
             (f.config.command, f.config.args) = (words(command), words(args));
             (f.image.entrypoint, f.image.cmd) = (words(entrypoint), words(cmd));
@@ -119,7 +121,7 @@ fn bounding(f: &Fixture) -> Vec<String> {
 
 #[test]
 fn capabilities_are_added_and_dropped_one_by_one_after_all() {
-    let rows: &[(&[&str], &[&str], usize, &[&str], &[&str])] = &[
+    let rows: &[(Words, Words, usize, Words, Words)] = &[
         // add, drop -> how many, some that are there, some that are not
         (&[], &[], 14, &["CAP_CHOWN", "CAP_NET_RAW", "CAP_AUDIT_WRITE"], &["CAP_SYS_ADMIN"]),
         (&["net_admin"], &[], 15, &["CAP_NET_ADMIN"], &[]),
