@@ -80,7 +80,8 @@ struct Supervisor {
     /// Numbers of clients and of files.
     next: u64,
     complained: usize,
-    ending: bool,
+    /// Who wants to know that this has ended.
+    ending: Option<u64>,
 }
 
 /// Supervises the pod of `dir` until it is told to end.
@@ -138,12 +139,13 @@ impl Supervisor {
             init,
             next: 0,
             complained: 0,
-            ending: false,
+            ending: None,
         })
     }
 
     fn serve(&mut self) -> io::Result<()> {
-        while !self.ending {
+        // What the OCI runtime is at is ended first: nobody else would look after it.
+        while self.ending.is_none() || !self.tools.is_empty() {
             let turns = self.wait()?;
             for turn in turns {
                 self.take(turn);
@@ -154,7 +156,11 @@ impl Supervisor {
             hold::end_init(*pid)?;
         }
         hold::release(&self.run);
-        fs::remove_file(self.run.join(SOCKET))
+        fs::remove_file(self.run.join(SOCKET))?;
+        if let Some(client) = self.ending {
+            self.tell(client, &Answer::Done);
+        }
+        Ok(())
     }
 
     /// Sleeps until something happens.

@@ -61,7 +61,7 @@ impl Supervisor {
                 }
                 self.state()
             }
-            Request::End => self.end(),
+            Request::End => return Ok(self.end(client)),
         };
         Ok(Some(answer))
     }
@@ -70,12 +70,12 @@ impl Supervisor {
         Answer::State { containers: self.containers.values().map(Container::held).collect() }
     }
 
-    fn end(&mut self) -> Answer {
+    fn end(&mut self, client: u64) -> Option<Answer> {
         if self.containers.values().any(|c| !matches!(c.stage, Stage::Ended(_))) {
-            return Answer::failed("containers of the pod run");
+            return Some(Answer::failed("containers of the pod run"));
         }
-        self.ending = true;
-        Answer::Done
+        self.ending = Some(client);
+        None
     }
 
     fn forget(&mut self, id: &str) -> Answer {
@@ -92,6 +92,9 @@ impl Supervisor {
     fn run(&mut self, client: u64, plan: ContainerPlan) -> io::Result<()> {
         if self.containers.contains_key(&plan.id) || self.containers.len() >= MAX_CONTAINERS {
             return Err(io::Error::other("the container was started already, or there are too many"));
+        }
+        if self.ending.is_some() {
+            return Err(io::Error::other("the pod is ending"));
         }
         self.next += 1;
         let number = self.next;
