@@ -13,6 +13,7 @@ use crate::node::Builder;
 use crate::node::elsewhere::Served;
 
 mod check;
+mod runtime;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -30,7 +31,7 @@ mod check;
         bosun exec -it web -- sh                      a shell in a container\n  \
         bosun port-forward web 8080:80                a pod's port, here\n  \
         bosun top                                     live view of pods and actors\n\n\
-        All but `run`, `serve` and `check-config` talk to the running daemon over a socket that only root may open."
+        All but `run`, `serve`, `runtime` and `check-config` talk to the running daemon over a socket that only root may open."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -68,6 +69,9 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
         words: Vec<String>,
     },
+    /// Serve the container runtime interface (CRI) with a runtime of our own, in the foreground until SIGTERM; pods go on running
+    /// afterwards. Needs `runc` or `crun` and the program `bosun-pod`, nothing else.
+    Runtime(runtime::Args),
     #[command(flatten)]
     Ask(console::Command),
 }
@@ -144,6 +148,7 @@ fn dispatch(command: Command, customise: impl FnOnce(Builder) -> Builder) -> Exi
             run(&words, SERVE, |flags| crate::run::elsewhere::run(manager, &at, &flags))
         }
         Command::CheckConfig { words } => check::check(&words),
+        Command::Runtime(args) => runtime::run(args),
         Command::Ask(command) => console::run(command),
     }
 }

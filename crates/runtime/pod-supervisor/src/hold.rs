@@ -58,7 +58,7 @@ pub fn hold(dir: &Path) -> io::Result<()> {
         fs::write(&file, value).map_err(|e| io::Error::new(e.kind(), format!("sysctl {name}: {e}")))?;
     }
     if plan.pid {
-        start_init()?;
+        start_init(dir)?;
     }
     go_on(io::stdout())?;
     // Ends when the parent has made its mounts, or died.
@@ -82,14 +82,14 @@ fn leave(flags: UnshareFlags) -> io::Result<()> {
 }
 
 /// Process 1 of the PID namespace: the first child after it was made. It must outlive this process.
-fn start_init() -> io::Result<()> {
+fn start_init(dir: &Path) -> io::Result<()> {
     let me = std::env::current_exe()?;
     let mut init = Command::new(me);
-    init.arg0("bosun-pod").arg("init").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    init.arg0("bosun-pod").arg("init").arg(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     init.current_dir("/").spawn().map(drop)
 }
 
-/// `bosun-pod init`: process 1 of a PID namespace that containers share. Reaps, and ends when it is killed, with all others.
+/// `bosun-pod init FOLDER` (the folder is for whoever looks at the list of processes): process 1 of a PID namespace that containers share. Reaps, and ends when it is killed, with all others.
 ///
 /// # Errors
 /// None that are known.

@@ -40,7 +40,7 @@ fn process(bundle: &Path, command: &[String], terminal: bool) -> Done<Process> {
 }
 
 /// A file that goes with its owner.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
@@ -49,7 +49,7 @@ impl Drop for Scratch {
     }
 }
 
-async fn write_process(
+pub(crate) async fn write_process(
     rt: &Arc<Runtime>,
     record: &ContainerRecord,
     command: Vec<String>,

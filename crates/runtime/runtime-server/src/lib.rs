@@ -26,6 +26,7 @@ mod serve;
 mod service;
 mod stats;
 mod status;
+mod streams;
 mod supervisor;
 
 /// The CRI's services.
@@ -36,6 +37,6 @@ pub mod cri {
 
 pub use error::RuntimeError;
 pub use images::{DirectoryImages, ImageError, ImageView, Images};
-pub use network::{NetworkError, NoNetwork, PodNetwork, PodNetworks};
+pub use network::{CniNetworks, NetworkError, NoNetwork, PodNetwork, PodNetworks};
 pub use options::Options;
 pub use serve::{Server, serve};

@@ -6,6 +6,10 @@ use async_trait::async_trait;
 use cri_api::v1;
 use serde::{Deserialize, Serialize};
 
+mod plugins;
+
+pub use plugins::CniNetworks;
+
 /// Why a pod has no network.
 #[derive(Debug, thiserror::Error)]
 #[error("network: {0}")]

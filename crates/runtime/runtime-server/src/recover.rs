@@ -166,17 +166,24 @@ async fn lost(rt: &Arc<Runtime>, pod: &Arc<Pod>, e: &SupervisorError) {
             end(rt, pod, &container).await;
         }
     }
+    // Process 1 of a shared PID namespace.
+    if let Some(cgroup) = sandbox::cgroup(&pod.record()) {
+        empty(rt, &pod.id, cgroup).await;
+    }
     rt.happened(&pod.id, &pod.id, v1::ContainerEventType::ContainerStoppedEvent);
+}
+
+async fn empty(rt: &Arc<Runtime>, whose: &str, cgroup: String) {
+    let shared = Arc::clone(rt);
+    if let Err(e) = rt.blocking.run(move || Ok(shared.cgroups.remove(&cgroup)?)).await {
+        warn!(id = whose, "its cgroup is not empty: {e}");
+    }
 }
 
 async fn end(rt: &Arc<Runtime>, pod: &Arc<Pod>, container: &Arc<Container>) {
     delete(rt, &container.id).await;
     if let Some(cgroup) = container::cgroup(rt, &pod.record(), &container.id) {
-        let shared = Arc::clone(rt);
-        let emptied = rt.blocking.run(move || Ok(shared.cgroups.remove(&cgroup)?)).await;
-        if let Err(e) = emptied {
-            warn!(container = container.id, "its cgroup is not empty: {e}");
-        }
+        empty(rt, &container.id, cgroup).await;
     }
     match on_disk(rt, container).await {
         Some(exit) => container::ended(rt, container, exit, "", "").await,

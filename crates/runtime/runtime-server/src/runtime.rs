@@ -19,6 +19,7 @@ use crate::network::PodNetworks;
 use crate::options::Options;
 use crate::records::{ContainerRecord, SandboxRecord};
 use crate::status;
+use crate::streams::Streams;
 
 /// A pod sandbox.
 #[derive(Debug)]
@@ -61,6 +62,7 @@ pub(crate) struct Runtime {
     pub(crate) stats: LinuxStats,
     pub(crate) events: Events,
     pub(crate) blocking: Blocking,
+    pub(crate) streams: Streams,
     known: Mutex<Known>,
 }
 
@@ -138,6 +140,7 @@ impl Runtime {
         networks: Arc<dyn PodNetworks>,
         node: NodeFacts,
         cgroups: LinuxCgroups,
+        streams: Streams,
     ) -> Self {
         Self {
             stats: LinuxStats::new(&cgroups),
@@ -148,6 +151,7 @@ impl Runtime {
             cgroups,
             events: Events::new(),
             blocking: Blocking::new(),
+            streams,
             known: Mutex::default(),
         }
     }

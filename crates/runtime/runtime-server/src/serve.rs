@@ -19,6 +19,7 @@ use crate::network::PodNetworks;
 use crate::options::Options;
 use crate::runtime::Runtime;
 use crate::service::{ImageApi, RuntimeApi};
+use crate::streams::Streams;
 use crate::{node, recover};
 
 /// Bytes of a message, as containerd has it.
@@ -47,8 +48,10 @@ impl Server {
         let cgroups = LinuxCgroups::detect()?;
         let node = node::facts(&cgroups, &options.oci_runtime).await;
         let listen = options.listen.clone();
-        let runtime = Arc::new(Runtime::new(options, images, networks, node, cgroups));
+        let (streams, streaming) = Streams::bind().await.at("bind", Path::new("127.0.0.1:0"))?;
+        let runtime = Arc::new(Runtime::new(options, images, networks, node, cgroups, streams));
         recover::everything(&runtime).await?;
+        tokio::spawn(crate::streams::serve(Arc::clone(&runtime), streaming));
         let listener = bind(&listen)?;
         Ok(Self { runtime, listener })
     }

@@ -17,6 +17,7 @@ use crate::{container, exec, sandbox, stats, status, supervisor};
 mod images;
 mod lists;
 mod resources;
+mod sessions;
 
 pub(crate) use images::ImageApi;
 
@@ -152,16 +153,16 @@ impl RuntimeService for RuntimeApi {
         Ok(Response::new(exec::sync(&self.0, r.into_inner()).await?))
     }
 
-    async fn exec(&self, _: Request<v1::ExecRequest>) -> Answer<v1::ExecResponse> {
-        unimplemented("Exec")
+    async fn exec(&self, r: Request<v1::ExecRequest>) -> Answer<v1::ExecResponse> {
+        Ok(Response::new(v1::ExecResponse { url: sessions::exec(&self.0, r.into_inner())? }))
     }
 
-    async fn attach(&self, _: Request<v1::AttachRequest>) -> Answer<v1::AttachResponse> {
-        unimplemented("Attach")
+    async fn attach(&self, r: Request<v1::AttachRequest>) -> Answer<v1::AttachResponse> {
+        Ok(Response::new(v1::AttachResponse { url: sessions::attach(&self.0, r.into_inner())? }))
     }
 
-    async fn port_forward(&self, _: Request<v1::PortForwardRequest>) -> Answer<v1::PortForwardResponse> {
-        unimplemented("PortForward")
+    async fn port_forward(&self, r: Request<v1::PortForwardRequest>) -> Answer<v1::PortForwardResponse> {
+        Ok(Response::new(v1::PortForwardResponse { url: sessions::port_forward(&self.0, r.into_inner())? }))
     }
 
     async fn container_stats(&self, r: Request<v1::ContainerStatsRequest>) -> Answer<v1::ContainerStatsResponse> {

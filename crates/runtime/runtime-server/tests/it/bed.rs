@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use cri_api::v1;
 use runtime_server::cri::image_service_client::ImageServiceClient;
 use runtime_server::cri::runtime_service_client::RuntimeServiceClient;
-use runtime_server::{DirectoryImages, NoNetwork, Options, Server};
+use runtime_server::{CniNetworks, DirectoryImages, NoNetwork, Options, PodNetworks, Server};
 use tonic::transport::{Channel, Endpoint};
 
 /// Names the folder of a server's bed to the process that is to be the server.
@@ -46,7 +46,13 @@ fn options(dir: &Path) -> Options {
 async fn is_the_server() {
     let Some(dir) = std::env::var_os(BED).map(PathBuf::from) else { return };
     let images = Arc::new(DirectoryImages::new(&dir.join("images")));
-    let server = Server::start(options(&dir), images, Arc::new(NoNetwork)).await.expect("a server");
+    let configurations = dir.join("net.d");
+    let networks: Arc<dyn PodNetworks> = if configurations.exists() {
+        CniNetworks::start(&configurations, vec!["/usr/lib/cni".into()], &dir.join("cni"))
+    } else {
+        Arc::new(NoNetwork)
+    };
+    let server = Server::start(options(&dir), images, networks).await.expect("a server");
     println!("serving");
     server.run(std::future::pending()).await.expect("it serves");
 }
@@ -67,6 +73,26 @@ pub(crate) async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut chec
 impl Bed {
     /// A bed whose server runs, with an image `box` of busybox.
     pub(crate) fn new() -> Self {
+        let mut bed = Self::without_server();
+        bed.start();
+        bed
+    }
+
+    /// A bed whose server runs in a network namespace of its own, with a bridge for pods.
+    pub(crate) fn with_bridge() -> Self {
+        assert!(Path::new("/usr/lib/cni/bridge").exists(), "install containernetworking-plugins");
+        let mut bed = Self::without_server();
+        let ipam =
+            serde_json::json!({"type": "host-local", "subnet": "10.98.0.0/24", "dataDir": bed.dir.path().join("ipam")});
+        let bridge = serde_json::json!({"type": "bridge", "bridge": "tst0", "isGateway": true, "ipam": ipam});
+        let list = serde_json::json!({"cniVersion": "1.0.0", "name": "net", "plugins": [bridge]});
+        fs::create_dir(bed.dir.path().join("net.d")).expect("folder");
+        fs::write(bed.dir.path().join("net.d/10-net.conflist"), list.to_string()).expect("configuration");
+        bed.start();
+        bed
+    }
+
+    fn without_server() -> Self {
         let dir = tempfile::tempdir().expect("folder");
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let root = dir.path().join("images/box/rootfs");
@@ -74,21 +100,29 @@ impl Bed {
             fs::create_dir_all(root.join(folder)).expect("folder");
         }
         fs::copy("/bin/busybox", root.join("bin/busybox")).expect("busybox-static is installed");
-        for name in ["sh", "cat", "echo", "sleep", "hostname", "id", "ip", "ls", "touch", "wc", "yes", "head"] {
+        for name in
+            ["sh", "cat", "echo", "sleep", "hostname", "id", "ip", "ls", "touch", "wc", "yes", "head", "stty", "nc"]
+        {
             std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).expect("link");
         }
         fs::write(root.join("etc/passwd"), "root:x:0:0::/:/bin/sh\nweb:x:1000:1001::/:/bin/sh\n").expect("passwd");
         fs::write(root.join("etc/group"), "root:x:0:\nlogs:x:50:web\n").expect("group");
         let cgroup = format!("/bosun-rt-{}-{number}", std::process::id());
-        let mut bed = Self { dir, cgroup, server: None };
-        bed.start();
-        bed
+        Self { dir, cgroup, server: None }
     }
 
     /// Starts the server, and waits until it answers.
     pub(crate) fn start(&mut self) {
         let me = std::env::current_exe().expect("this program");
-        let mut server = Command::new(me)
+        let mut server = match self.dir.path().join("net.d").exists() {
+            false => Command::new(me),
+            true => {
+                let mut unshare = Command::new("unshare");
+                unshare.arg("--net").arg(me);
+                unshare
+            }
+        };
+        let mut server = server
             .args(["--exact", "bed::is_the_server", "--ignored", "--nocapture"])
             .env(BED, self.dir.path())
             .stdin(Stdio::null())
@@ -122,7 +156,11 @@ impl Bed {
     }
 
     pub(crate) fn pod(&self, name: &str) -> v1::PodSandboxConfig {
-        let options = v1::NamespaceOption { network: v1::NamespaceMode::Node.into(), ..Default::default() };
+        let options = v1::NamespaceOption {
+            network: v1::NamespaceMode::Node.into(),
+            pid: v1::NamespaceMode::Container.into(),
+            ..Default::default()
+        };
         v1::PodSandboxConfig {
             metadata: Some(v1::PodSandboxMetadata {
                 name: name.into(),

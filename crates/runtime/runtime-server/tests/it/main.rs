@@ -3,3 +3,4 @@
 
 mod bed;
 mod on_runc;
+mod streams;

@@ -9,14 +9,14 @@ use tonic::{Code, Status};
 
 use crate::bed::{Bed, until};
 
-type Client = RuntimeServiceClient<Channel>;
+pub(crate) type Client = RuntimeServiceClient<Channel>;
 
-async fn run_pod(client: &mut Client, config: v1::PodSandboxConfig) -> Result<String, Status> {
+pub(crate) async fn run_pod(client: &mut Client, config: v1::PodSandboxConfig) -> Result<String, Status> {
     let request = v1::RunPodSandboxRequest { config: Some(config), runtime_handler: String::new() };
     Ok(client.run_pod_sandbox(request).await?.into_inner().pod_sandbox_id)
 }
 
-fn container(name: &str, script: &str) -> v1::ContainerConfig {
+pub(crate) fn container(name: &str, script: &str) -> v1::ContainerConfig {
     v1::ContainerConfig {
         metadata: Some(v1::ContainerMetadata { name: name.into(), attempt: 0 }),
         image: Some(v1::ImageSpec { image: "box".into(), ..Default::default() }),
@@ -51,7 +51,7 @@ async fn start(client: &mut Client, id: &str) -> Result<(), Status> {
     client.start_container(v1::StartContainerRequest { container_id: id.into() }).await.map(drop)
 }
 
-async fn running(client: &mut Client, pod: &str, config: v1::ContainerConfig) -> String {
+pub(crate) async fn running(client: &mut Client, pod: &str, config: v1::ContainerConfig) -> String {
     let id = create(client, pod, config).await.expect("created");
     start(client, &id).await.expect("started");
     id
@@ -73,21 +73,26 @@ async fn exited(client: &mut Client, id: &str) -> v1::ContainerStatus {
     until("the container ends", ended).await
 }
 
-async fn exec(client: &mut Client, id: &str, script: &str, timeout: i64) -> Result<v1::ExecSyncResponse, Status> {
+pub(crate) async fn exec(
+    client: &mut Client,
+    id: &str,
+    script: &str,
+    timeout: i64,
+) -> Result<v1::ExecSyncResponse, Status> {
     let cmd = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
     let request = v1::ExecSyncRequest { container_id: id.into(), cmd, timeout };
     Ok(client.exec_sync(request).await?.into_inner())
 }
 
-async fn stop_pod(client: &mut Client, id: &str) -> Result<(), Status> {
+pub(crate) async fn stop_pod(client: &mut Client, id: &str) -> Result<(), Status> {
     client.stop_pod_sandbox(v1::StopPodSandboxRequest { pod_sandbox_id: id.into() }).await.map(drop)
 }
 
-async fn remove_pod(client: &mut Client, id: &str) -> Result<(), Status> {
+pub(crate) async fn remove_pod(client: &mut Client, id: &str) -> Result<(), Status> {
     client.remove_pod_sandbox(v1::RemovePodSandboxRequest { pod_sandbox_id: id.into() }).await.map(drop)
 }
 
-async fn sandbox(client: &mut Client, id: &str) -> v1::PodSandboxStatus {
+pub(crate) async fn sandbox(client: &mut Client, id: &str) -> v1::PodSandboxStatus {
     let request = v1::PodSandboxStatusRequest { pod_sandbox_id: id.into(), verbose: false };
     client.pod_sandbox_status(request).await.expect("status").into_inner().status.expect("status")
 }
@@ -304,4 +309,44 @@ async fn what_the_runtime_says_of_itself_and_of_images() {
     let spec = v1::ImageSpec { image: "none".into(), ..Default::default() };
     let none = images.image_status(v1::ImageStatusRequest { image: Some(spec), verbose: false }).await;
     assert!(none.expect("answer").into_inner().image.is_none());
+}
+
+#[tokio::test]
+async fn a_pod_has_a_network_of_its_own_and_gives_it_back() {
+    let bed = Bed::with_bridge();
+    let mut client = bed.client().await;
+    let ready = || {
+        let mut client = client.clone();
+        async move {
+            let status = client.status(v1::StatusRequest { verbose: false }).await.ok()?.into_inner().status?;
+            status.conditions.iter().all(|c| c.status).then_some(())
+        }
+    };
+    until("the network is ready", ready).await;
+    let mut config = bed.pod("p");
+    config.hostname = "web-0".into();
+    let linux = config.linux.get_or_insert_default();
+    linux.sysctls.insert("net.ipv4.ip_unprivileged_port_start".into(), "80".into());
+    let options = linux.security_context.get_or_insert_default().namespace_options.get_or_insert_default();
+    options.network = v1::NamespaceMode::Pod.into();
+    options.pid = v1::NamespaceMode::Pod.into();
+    let pod = run_pod(&mut client, config).await.expect("sandbox");
+    let network = sandbox(&mut client, &pod).await.network.expect("network");
+    assert_eq!(network.ip, "10.98.0.2");
+    let mut main = container("main", "nc -ll -p 8080 -e /bin/cat");
+    let security = main.linux.get_or_insert_default().security_context.get_or_insert_default();
+    let options = security.namespace_options.get_or_insert_default();
+    (options.network, options.pid) = (v1::NamespaceMode::Pod.into(), v1::NamespaceMode::Pod.into());
+    let id = running(&mut client, &pod, main).await;
+    let seen =
+        exec(&mut client, &id, "hostname; cat /etc/hostname; ip -o -4 addr show eth0; cat /proc/1/comm", 10).await;
+    let seen = String::from_utf8_lossy(&seen.expect("exec").stdout).into_owned();
+    let lines: Vec<&str> = seen.lines().collect();
+    assert!(lines[..2] == ["web-0", "web-0"] && lines[2].contains("10.98.0.2/24"), "{seen}");
+    assert_eq!(lines[3], "bosun-pod", "processes are shared");
+    crate::streams::a_port_is_forwarded(&mut client, &pod).await;
+    stop_pod(&mut client, &pod).await.expect("stopped");
+    assert!(!bed.dir.path().join("ipam/net/10.98.0.2").exists(), "the address is free");
+    remove_pod(&mut client, &pod).await.expect("removed");
+    assert_eq!(bed.remains(), Vec::<String>::new());
 }
