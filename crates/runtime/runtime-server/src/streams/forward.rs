@@ -61,15 +61,23 @@ pub(super) async fn serve(rt: &Arc<Runtime>, forward: &Forward, mut incoming: In
 }
 
 async fn one(namespace: Option<PathBuf>, port: u16, mut error: Stream, data: Stream) {
-    match connect(namespace, port).await {
-        Ok(stream) => splice(stream, data).await,
+    let data = match connect(namespace, port).await {
+        Ok(stream) => {
+            splice(stream, data).await;
+            None
+        }
         Err(e) => {
             let words = format!("failed to connect to localhost:{port} inside of the pod: {e}");
             // The client may be gone.
             let _ = error.send(Bytes::from(words)).await;
+            Some(data)
         }
-    }
+    };
     let _ = error.finish().await;
+    // A stream that is dropped before its client has ended it is reset, and its last words with it.
+    let ended = async { while error.next().await.is_some() {} };
+    let _ = tokio::time::timeout(super::LAST_WORD, ended).await;
+    drop(data);
 }
 
 /// Connects in a network namespace: on a thread of its own, which is left there and ends.

@@ -118,7 +118,8 @@ impl Bed {
             false => Command::new(me),
             true => {
                 let mut unshare = Command::new("unshare");
-                unshare.arg("--net").arg(me);
+                // The loopback is for the server's streams.
+                unshare.args(["--net", "sh", "-c", "busybox ip link set lo up && exec \"$@\"", "sh"]).arg(me);
                 unshare
             }
         };
@@ -133,6 +134,12 @@ impl Bed {
         // The harness says its own before it, on the same line.
         assert!(out.lines().map_while(Result::ok).any(|l| l.ends_with("serving")), "the server did not start");
         self.server = Some(server);
+    }
+
+    /// The network namespace of the server.
+    pub(crate) fn network(&self) -> PathBuf {
+        let server = self.server.as_ref().expect("it runs");
+        format!("/proc/{}/ns/net", server.id()).into()
     }
 
     /// kill -9.

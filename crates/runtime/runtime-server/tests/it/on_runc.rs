@@ -256,7 +256,9 @@ async fn lists_statistics_limits_and_events() {
     let mut client = bed.client().await;
     let mut events = client.get_container_events(v1::GetEventsRequest {}).await.expect("events").into_inner();
     let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
-    let id = running(&mut client, &pod, container("main", "trap 'exit 4' TERM; while :; do sleep 0.01; done")).await;
+    let id = running(&mut client, &pod, container("main", "trap 'exit 4' TERM; echo up; while :; do sleep 0.01; done"))
+        .await;
+    until("the trap is set", || async { (bed.lines("p", "main") == ["stdout F up"]).then_some(()) }).await;
     let all = v1::ListContainersRequest { filter: None };
     let list = client.list_containers(all).await.expect("list").into_inner().containers;
     assert_eq!((list.len(), list[0].state()), (1, v1::ContainerState::ContainerRunning));
@@ -344,7 +346,15 @@ async fn a_pod_has_a_network_of_its_own_and_gives_it_back() {
     let lines: Vec<&str> = seen.lines().collect();
     assert!(lines[..2] == ["web-0", "web-0"] && lines[2].contains("10.98.0.2/24"), "{seen}");
     assert_eq!(lines[3], "bosun-pod", "processes are shared");
-    crate::streams::a_port_is_forwarded(&mut client, &pod).await;
+    let listens = || {
+        let (mut client, id) = (client.clone(), id.clone());
+        async move {
+            let sockets = exec(&mut client, &id, "cat /proc/net/tcp /proc/net/tcp6", 10).await.ok()?;
+            String::from_utf8_lossy(&sockets.stdout).contains(":1F90 ").then_some(())
+        }
+    };
+    until("port 8080 is open", listens).await;
+    crate::streams::a_port_is_forwarded(&bed, &mut client, &pod).await;
     stop_pod(&mut client, &pod).await.expect("stopped");
     assert!(!bed.dir.path().join("ipam/net/10.98.0.2").exists(), "the address is free");
     remove_pod(&mut client, &pod).await.expect("removed");

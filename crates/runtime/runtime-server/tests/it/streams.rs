@@ -1,5 +1,8 @@
 //! exec, attach and port-forward as a kubelet comes for them.
 
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,10 +17,22 @@ use crate::on_runc::{Client, container, remove_pod, run_pod, running, stop_pod};
 const COMMAND: &str = "v4.channel.k8s.io";
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Connects in a network namespace.
+fn connect(address: String, network: PathBuf) -> TcpStream {
+    let connected = std::thread::spawn(move || {
+        let namespace = File::open(network).expect("namespace");
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), None).expect("entered");
+        std::net::TcpStream::connect(address).expect("connect")
+    });
+    let stream = connected.join().expect("connected");
+    stream.set_nonblocking(true).expect("mode");
+    TcpStream::from_std(stream).expect("stream")
+}
+
 /// Comes for a stream; answers the head of the answer and the connection.
-async fn come(url: &str, protocol: &str) -> (String, TcpStream) {
+async fn come(network: &Path, url: &str, protocol: &str) -> (String, TcpStream) {
     let (address, path) = url.strip_prefix("http://").and_then(|u| u.split_once('/')).expect("url");
-    let mut stream = TcpStream::connect(address).await.expect("connect");
+    let mut stream = connect(address.to_owned(), network.to_owned());
     let head = format!(
         "POST /{path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\
          X-Stream-Protocol-Version: {protocol}\r\nContent-Length: 0\r\n\r\n"
@@ -30,8 +45,8 @@ async fn come(url: &str, protocol: &str) -> (String, TcpStream) {
     (String::from_utf8_lossy(&answer).into_owned(), stream)
 }
 
-async fn upgraded(url: &str, protocol: &str) -> Connection {
-    let (head, stream) = come(url, protocol).await;
+async fn upgraded(network: &Path, url: &str, protocol: &str) -> Connection {
+    let (head, stream) = come(network, url, protocol).await;
     assert!(head.starts_with("HTTP/1.1 101") && head.to_lowercase().contains(protocol), "{head}");
     let (connection, driver) = spdy::connect(stream, &spdy::Options::default());
     tokio::spawn(driver);
@@ -60,7 +75,8 @@ async fn said(receiver: &mut Receiver, what: &str) {
     let mut text = String::new();
     let reading = async {
         while !text.contains(what) {
-            let piece = receiver.next().await.expect("more").expect("whole");
+            // A stream that was reset is told of on the other one.
+            let Some(Ok(piece)) = receiver.next().await else { return std::future::pending().await };
             text.push_str(&String::from_utf8_lossy(&piece));
         }
     };
@@ -87,7 +103,7 @@ async fn commands_and_terminals_are_carried_to_clients() {
     let id = running(&mut client, &pod, container("main", "exec sleep 1000")).await;
 
     let url = exec(&mut client, &id, "cat; echo err >&2; exit 3", false).await;
-    let connection = upgraded(&url, COMMAND).await;
+    let connection = upgraded(&bed.network(), &url, COMMAND).await;
     let (_error, mut status) = open(&connection, &[("streamtype", "error")]).await;
     let (mut stdin, _in) = open(&connection, &[("streamtype", "stdin")]).await;
     let (_out, mut stdout) = open(&connection, &[("streamtype", "stdout")]).await;
@@ -99,10 +115,10 @@ async fn commands_and_terminals_are_carried_to_clients() {
     assert!(status.contains("NonZeroExitCode") && status.contains("\"3\""), "{status}");
     drop((connection, stdin));
     // A URL is good once.
-    assert!(come(&url, COMMAND).await.0.starts_with("HTTP/1.1 404"));
+    assert!(come(&bed.network(), &url, COMMAND).await.0.starts_with("HTTP/1.1 404"));
 
     let url = exec(&mut client, &id, "read x; stty size; echo got $x", true).await;
-    let connection = upgraded(&url, COMMAND).await;
+    let connection = upgraded(&bed.network(), &url, COMMAND).await;
     let (_error, mut status) = open(&connection, &[("streamtype", "error")]).await;
     let (mut stdin, _in) = open(&connection, &[("streamtype", "stdin")]).await;
     let (_out, mut stdout) = open(&connection, &[("streamtype", "stdout")]).await;
@@ -117,7 +133,7 @@ async fn commands_and_terminals_are_carried_to_clients() {
 
     // Another protocol, another program: refused, and told.
     let url = exec(&mut client, &id, "true", false).await;
-    assert!(come(&url, "channel.k8s.io").await.0.starts_with("HTTP/1.1 403"));
+    assert!(come(&bed.network(), &url, "channel.k8s.io").await.0.starts_with("HTTP/1.1 403"));
     let both = v1::ExecRequest {
         container_id: id,
         cmd: vec!["x".into()],
@@ -142,7 +158,7 @@ async fn who_attaches_speaks_with_the_container_itself() {
     let id = running(&mut client, &pod, config).await;
     let request = v1::AttachRequest { container_id: id, stdin: true, tty: false, stdout: true, stderr: true };
     let url = client.attach(request).await.expect("url").into_inner().url;
-    let connection = upgraded(&url, COMMAND).await;
+    let connection = upgraded(&bed.network(), &url, COMMAND).await;
     let (_error, mut status) = open(&connection, &[("streamtype", "error")]).await;
     let (mut stdin, _in) = open(&connection, &[("streamtype", "stdin")]).await;
     let (_out, mut stdout) = open(&connection, &[("streamtype", "stdout")]).await;
@@ -156,19 +172,24 @@ async fn who_attaches_speaks_with_the_container_itself() {
 }
 
 /// Speaks with port 8080 of a pod, which says everything again, and with one that nobody listens on.
-pub(crate) async fn a_port_is_forwarded(client: &mut Client, pod: &str) {
+pub(crate) async fn a_port_is_forwarded(bed: &Bed, client: &mut Client, pod: &str) {
     let request = v1::PortForwardRequest { pod_sandbox_id: pod.into(), port: vec![8080] };
     let url = client.port_forward(request).await.expect("url").into_inner().url;
-    let connection = upgraded(&url, "portforward.k8s.io").await;
+    let connection = upgraded(&bed.network(), &url, "portforward.k8s.io").await;
     let pair = async |port: &str, id: &str| {
-        let error = open(&connection, &[("streamtype", "error"), ("port", port), ("requestid", id)]).await;
+        let (mut unused, error) =
+            open(&connection, &[("streamtype", "error"), ("port", port), ("requestid", id)]).await;
+        unused.finish().await.expect("finished");
         (error, open(&connection, &[("streamtype", "data"), ("port", port), ("requestid", id)]).await)
     };
-    let ((_, mut error), (mut to, mut from)) = pair("8080", "0").await;
+    let (mut error, (mut to, mut from)) = pair("8080", "0").await;
     to.send(Bytes::from_static(b"hello")).await.expect("sent");
-    said(&mut from, "hello").await;
+    tokio::select! {
+        () = said(&mut from, "hello") => {}
+        why = all(&mut error) => panic!("{why}"),
+    }
     to.finish().await.expect("finished");
     assert_eq!((all(&mut from).await.as_str(), all(&mut error).await.as_str()), ("", ""));
-    let ((_, mut error), _data) = pair("9", "1").await;
+    let (mut error, _data) = pair("9", "1").await;
     assert!(all(&mut error).await.contains("failed to connect to localhost:9"));
 }
