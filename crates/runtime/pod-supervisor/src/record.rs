@@ -101,6 +101,9 @@ pub struct ContainerPlan {
 pub struct ExitRecord {
     /// Exit code; 128 and the signal's number after a signal.
     pub exit_code: i32,
+    /// When it was started, nanoseconds since 1970; 0: it was not.
+    #[serde(default)]
+    pub started_at: i64,
     /// Nanoseconds since 1970.
     pub finished_at: i64,
     /// The kernel killed in its cgroup for lack of memory.

@@ -22,7 +22,7 @@ use crate::images::ImageView;
 use crate::records::{ContainerRecord, PodStage, SandboxRecord};
 use crate::runtime::{Container, Runtime, new_id, now};
 use crate::supervisor::{self, SupervisorError};
-use crate::{process, sandbox, status};
+use crate::{process, recover, sandbox, status};
 
 mod rootfs;
 
@@ -219,7 +219,7 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
         }
         Ok(other) => return Err(SupervisorError::Strange(format!("{other:?}")).into()),
         Err(e @ (SupervisorError::Failed(_) | SupervisorError::Gone)) => {
-            let exit = ExitRecord { exit_code: START_FAILED, finished_at: now(), oom: false };
+            let exit = ExitRecord { exit_code: START_FAILED, started_at: 0, finished_at: now(), oom: false };
             container.change(|r| {
                 (r.reason, r.message) = ("StartError".into(), e.to_string());
                 r.exit.get_or_insert(exit);
@@ -230,7 +230,13 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
         }
         Err(e) => return Err(e.into()),
     }
-    rt.write_container(&container).await?;
+    // The supervisor knows of it, and so does its record of the end: nobody has to wait for the disk.
+    let (shared, written) = (Arc::clone(rt), Arc::clone(&container));
+    tokio::spawn(async move {
+        if let Err(e) = shared.write_container(&written).await {
+            tracing::warn!(container = written.id, "that it was started is not in its record yet: {e}");
+        }
+    });
     rt.happened(id, &container.pod, v1::ContainerEventType::ContainerStartedEvent);
     info!(container = id, "started");
     Ok(())
@@ -269,6 +275,8 @@ pub(crate) async fn ended(
     container.change(|r| {
         first = r.exit.is_none();
         if first {
+            // A power cut may have come before the record of the start.
+            r.started_at = if r.started_at == 0 { exit.started_at } else { r.started_at };
             r.exit = Some(exit);
             (r.reason, r.message) = (reason.to_owned(), message.to_owned());
         }
@@ -289,8 +297,7 @@ pub(crate) async fn stop(rt: &Arc<Runtime>, id: &str, grace: Duration) -> Done<(
     let Some(container) = rt.find_container(id) else { return Ok(()) };
     let record = container.record();
     if record.state() == v1::ContainerState::ContainerRunning && !grace.is_zero() {
-        signal(rt, &record, record.stop_signal).await?;
-        if wait(&container, grace).await {
+        if signal(rt, &record, record.stop_signal).await? && wait(&container, grace).await {
             return Ok(());
         }
     }
@@ -306,18 +313,22 @@ pub(crate) async fn kill(rt: &Arc<Runtime>, container: &Arc<Container>) -> Done<
         // Never started: there is nothing to end, and it will not be.
         _ => return Ok(()),
     }
-    signal(rt, &record, 9).await?;
+    if !signal(rt, &record, 9).await? {
+        // Nobody else will: whoever watches a pod does not act on one that is being stopped.
+        recover::end(rt, container).await;
+    }
     if wait(container, sandbox::KILL_TIME).await {
         return Ok(());
     }
     Err(RuntimeError::Late(format!("container {:?} has been killed and does not end", container.id)))
 }
 
-async fn signal(rt: &Arc<Runtime>, record: &ContainerRecord, signal: i32) -> Done<()> {
+/// Sends a signal; `false`: there is no supervisor that could.
+async fn signal(rt: &Arc<Runtime>, record: &ContainerRecord, signal: i32) -> Done<bool> {
     let request = Request::Signal { id: record.id.clone(), signal };
     match supervisor::ask(&rt.socket(&record.pod), &record.id, &request).await {
-        // Whoever watches the pod sees to its containers.
-        Ok(_) | Err(SupervisorError::Gone) => Ok(()),
+        Ok(_) => Ok(true),
+        Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => Ok(false),
         Err(e) => Err(e.into()),
     }
 }
@@ -337,6 +348,7 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
         Ok(_) | Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {}
         Err(e) => return Err(e.into()),
     }
+    container.write_no_more().await;
     let (shared, record) = (Arc::clone(rt), container.record());
     rt.blocking.run(move || erase(&shared, &record.pod, &record.id)).await?;
     rt.forget_container(id);

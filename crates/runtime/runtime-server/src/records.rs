@@ -68,6 +68,8 @@ pub(crate) struct ContainerRecord {
 }
 
 const SANDBOX: &str = "sandbox.json";
+/// In the folder that does not outlive a reboot: the pod's network, once the pod is ready.
+const READY: &str = "ready.json";
 const CONTAINER: &str = "container.json";
 const EXIT: &str = "exit.json";
 
@@ -76,6 +78,12 @@ impl SandboxRecord {
     pub(crate) fn write(&self, options: &Options) -> Done<()> {
         let path = options.pod_root(&self.id).join(SANDBOX);
         write_record(&path, self).at("write", &path)
+    }
+
+    /// Notes that the pod is ready.
+    pub(crate) fn write_ready(&self, options: &Options) -> Done<()> {
+        let path = options.pod_run(&self.id).join(READY);
+        write_record(&path, &self.network).at("write", &path)
     }
 
     /// Options of its namespaces.
@@ -110,6 +118,20 @@ impl ContainerRecord {
             (None, 0) => v1::ContainerState::ContainerCreated,
             (None, _) => v1::ContainerState::ContainerRunning,
         }
+    }
+}
+
+/// The network of a pod that was ready since the machine was started.
+pub(crate) fn read_ready(options: &Options, pod: &str) -> Done<Option<PodNetwork>> {
+    read(&options.pod_run(pod).join(READY))
+}
+
+/// Undoes [`SandboxRecord::write_ready`].
+pub(crate) fn remove_ready(options: &Options, pod: &str) -> Done<()> {
+    let path = options.pod_run(pod).join(READY);
+    match fs::remove_file(&path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e).at("remove", &path),
+        _ => Ok(()),
     }
 }
 

@@ -29,7 +29,13 @@ const DELETE_TIME: Duration = Duration::from_secs(30);
 pub(crate) async fn everything(rt: &Arc<Runtime>) -> Done<()> {
     let shared = Arc::clone(rt);
     let found = rt.blocking.run(move || records::read_all(&shared.options)).await?;
-    for record in found.sandboxes {
+    for mut record in found.sandboxes {
+        // The record says so a moment later than whoever asked was told.
+        if record.stage == PodStage::Starting
+            && let Some(network) = records::read_ready(&rt.options, &record.id)?
+        {
+            (record.stage, record.network) = (PodStage::Ready, network);
+        }
         rt.add_pod(record)?;
     }
     for record in found.containers {
@@ -163,7 +169,7 @@ async fn lost(rt: &Arc<Runtime>, pod: &Arc<Pod>, e: &SupervisorError) {
     }
     for container in rt.containers_of(&pod.id) {
         if container.record().state() != v1::ContainerState::ContainerCreated {
-            end(rt, pod, &container).await;
+            end(rt, &container).await;
         }
     }
     // Process 1 of a shared PID namespace.
@@ -180,15 +186,18 @@ async fn empty(rt: &Arc<Runtime>, whose: &str, cgroup: String) {
     }
 }
 
-async fn end(rt: &Arc<Runtime>, pod: &Arc<Pod>, container: &Arc<Container>) {
+/// Ends a container whose supervisor is gone.
+pub(crate) async fn end(rt: &Arc<Runtime>, container: &Arc<Container>) {
     delete(rt, &container.id).await;
-    if let Some(cgroup) = container::cgroup(rt, &pod.record(), &container.id) {
+    let pod = rt.find_pod(&container.pod).map(|p| p.record());
+    if let Some(cgroup) = pod.and_then(|pod| container::cgroup(rt, &pod, &container.id)) {
         empty(rt, &container.id, cgroup).await;
     }
     match on_disk(rt, container).await {
         Some(exit) => container::ended(rt, container, exit, "", "").await,
         None => {
-            let exit = ExitRecord { exit_code: KILLED, finished_at: now(), oom: false };
+            let started_at = container.record().started_at;
+            let exit = ExitRecord { exit_code: KILLED, started_at, finished_at: now(), oom: false };
             container::ended(rt, container, exit, LOST, LOST_MESSAGE).await;
         }
     }

@@ -28,8 +28,8 @@ pub(crate) struct Pod {
     record: Mutex<SandboxRecord>,
     /// Held by whoever changes the pod: one at a time.
     pub(crate) work: tokio::sync::Mutex<()>,
-    /// Held by whoever writes its record.
-    writing: tokio::sync::Mutex<()>,
+    /// Held by whoever writes its record; whether that is over, as its folder goes.
+    writing: tokio::sync::Mutex<bool>,
 }
 
 /// A container.
@@ -41,7 +41,7 @@ pub(crate) struct Container {
     /// As [`Pod::work`].
     pub(crate) work: tokio::sync::Mutex<()>,
     /// As [`Pod::writing`].
-    writing: tokio::sync::Mutex<()>,
+    writing: tokio::sync::Mutex<bool>,
     /// Whether it has ended.
     pub(crate) ended: watch::Sender<bool>,
 }
@@ -92,6 +92,11 @@ impl Pod {
         })
     }
 
+    /// From here on its record is not written any more: its folder goes.
+    pub(crate) async fn write_no_more(&self) {
+        *self.writing.lock().await = true;
+    }
+
     /// A copy of what is known of it.
     pub(crate) fn record(&self) -> SandboxRecord {
         lock(&self.record).clone()
@@ -118,6 +123,11 @@ impl Container {
             writing: tokio::sync::Mutex::default(),
             ended,
         })
+    }
+
+    /// As [`Pod::write_no_more`].
+    pub(crate) async fn write_no_more(&self) {
+        *self.writing.lock().await = true;
     }
 
     /// A copy of what is known of it.
@@ -227,14 +237,20 @@ impl Runtime {
 
     /// Writes what is known of a pod; what is written last is the latest.
     pub(crate) async fn write_pod(&self, pod: &Pod) -> Done<()> {
-        let _writing = pod.writing.lock().await;
+        let over = pod.writing.lock().await;
+        if *over {
+            return Ok(());
+        }
         let (options, record) = (self.options.clone(), pod.record());
         self.blocking.run(move || record.write(&options)).await
     }
 
     /// Writes what is known of a container; what is written last is the latest.
     pub(crate) async fn write_container(&self, container: &Container) -> Done<()> {
-        let _writing = container.writing.lock().await;
+        let over = container.writing.lock().await;
+        if *over {
+            return Ok(());
+        }
         let (options, record) = (self.options.clone(), container.record());
         self.blocking.run(move || record.write(&options)).await
     }

@@ -97,8 +97,15 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
         let network = rt.networks.add(&pod.id, &record.config, &namespace).await?;
         pod.change(|r| r.network = network);
     }
-    pod.change(|r| r.stage = PodStage::Ready);
-    rt.write_pod(pod).await?;
+    let ready = pod.change(|r| r.stage = PodStage::Ready);
+    // In memory: it must outlive this process, but not the machine. The record on the disk follows.
+    ready.write_ready(&rt.options)?;
+    let (shared, written) = (Arc::clone(rt), Arc::clone(pod));
+    tokio::spawn(async move {
+        if let Err(e) = shared.write_pod(&written).await {
+            warn!(pod = written.id, "that it is ready is not in its record yet: {e}");
+        }
+    });
     recover::watch(rt, pod);
     info!(pod = pod.id, supervisor = started, "sandbox is ready");
     Ok(())
@@ -182,13 +189,10 @@ pub(crate) async fn stop(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     Ok(())
 }
 
-/// Removes a sandbox and its containers. One that is not there is fine.
+/// Removes a sandbox and its containers, ending what runs. One that is not there is fine.
 pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     let Some(pod) = rt.find_pod(id) else { return Ok(()) };
     let _work = pod.work.lock().await;
-    if pod.record().stage == PodStage::Ready {
-        return Err(RuntimeError::Refused(format!("sandbox {id:?} is still ready: stop it first")));
-    }
     take_down(rt, &pod).await?;
     erase(rt, &pod).await?;
     rt.happened(id, id, v1::ContainerEventType::ContainerDeletedEvent);
@@ -199,6 +203,7 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
 pub(crate) async fn take_down(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     // From here on the end of the supervisor is no surprise.
     pod.change(|r| r.stage = PodStage::NotReady);
+    crate::records::remove_ready(&rt.options, &pod.id)?;
     for container in rt.containers_of(&pod.id) {
         container::kill(rt, &container).await?;
     }
@@ -235,6 +240,7 @@ async fn erase(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     for container in rt.containers_of(&pod.id) {
         container::remove(rt, &container.id).await?;
     }
+    pod.write_no_more().await;
     let (shared, id) = (Arc::clone(rt), pod.id.clone());
     rt.blocking.run(move || erase_files(&shared, &id)).await?;
     rt.forget_pod(&pod.id);

@@ -153,7 +153,8 @@ impl Supervisor {
     fn container_ended(&mut self, id: &str, exit_code: i32) {
         let Some(container) = self.containers.get_mut(id) else { return };
         let complaints = [container.pump(false), container.pump(true)];
-        let exit = ExitRecord { exit_code, finished_at: clock::now(), oom: container.was_oom_killed() };
+        let started_at = container.started_at;
+        let exit = ExitRecord { exit_code, started_at, finished_at: clock::now(), oom: container.was_oom_killed() };
         let attached: Vec<u64> = container.attached.drain(..).map(|a| a.client).collect();
         container.stdin = None;
         container.stage = Stage::Ended(exit.clone());
