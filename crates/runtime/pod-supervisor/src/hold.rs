@@ -1,14 +1,16 @@
-//! Makes the namespaces of a pod, in a process of its own that ends when they are held by mounts.
+//! Makes the namespaces of a pod, which are then held by mounts: in the supervisor itself, which goes back afterwards, or, where that
+//! cannot be, in a process that ends when it is done.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use rustix::process::{Pid, Signal, WaitOptions};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{UnshareFlags, move_into_link_name_space};
 
 use crate::record::{IdRange, NamespacePlan, PodPlan, read_record};
 use crate::{NAMESPACES, PLAN, loopback};
@@ -26,8 +28,7 @@ fn wait_for(mut from: impl Read) -> io::Result<()> {
     from.read_exact(&mut byte).map_err(|_| io::Error::other("the other side has ended: see its words above"))
 }
 
-/// `bosun-pod hold FOLDER`: makes the namespaces of the plan around itself, says so, and keeps them until its input ends. It is
-/// a fresh process with one thread, and so may leave namespaces that threads share.
+/// `bosun-pod hold FOLDER`: makes the namespaces of the plan around itself, says so, and keeps them until its input ends.
 ///
 /// # Errors
 /// The kernel refuses one of them.
@@ -39,6 +40,17 @@ pub fn hold(dir: &Path) -> io::Result<()> {
         go_on(io::stdout())?; // the parent now writes the mappings,
         wait_for(io::stdin())?; // and has written them
     }
+    enter(&plan)?;
+    if plan.pid {
+        start_init(dir)?;
+    }
+    go_on(io::stdout())?;
+    // Ends when the parent has made its mounts, or died.
+    io::stdin().read_to_end(&mut Vec::new()).map(drop)
+}
+
+/// Leaves the namespaces that the plan has anew (but users) for new ones, and makes these as the plan wants them.
+fn enter(plan: &NamespacePlan) -> io::Result<()> {
     let wanted = [
         (plan.network, UnshareFlags::NEWNET),
         (plan.ipc, UnshareFlags::NEWIPC),
@@ -57,12 +69,7 @@ pub fn hold(dir: &Path) -> io::Result<()> {
         let file = Path::new("/proc/sys").join(sysctl_path(name)?);
         fs::write(&file, value).map_err(|e| io::Error::new(e.kind(), format!("sysctl {name}: {e}")))?;
     }
-    if plan.pid {
-        start_init(dir)?;
-    }
-    go_on(io::stdout())?;
-    // Ends when the parent has made its mounts, or died.
-    io::stdin().read_to_end(&mut Vec::new()).map(drop)
+    Ok(())
 }
 
 /// `net.ipv4.ip_forward` to `net/ipv4/ip_forward`. A name with slashes has dots in its parts (sysctl(8)).
@@ -116,6 +123,28 @@ pub fn init() -> io::Result<()> {
 /// # Errors
 /// The kernel refuses; what was mounted is unmounted.
 pub(crate) fn make_namespaces(dir: &Path, plan: &NamespacePlan) -> io::Result<Option<Pid>> {
+    if plan.users() || plan.pid {
+        return by_another(dir, plan);
+    }
+    let made = by_ourselves(dir, plan);
+    if made.is_err() {
+        release(dir);
+    }
+    made.map(|()| None)
+}
+
+/// There and back: the calling process has one thread, and such namespaces can be left again.
+fn by_ourselves(dir: &Path, plan: &NamespacePlan) -> io::Result<()> {
+    let before = ["net", "ipc", "uts"].map(|name| File::open(format!("/proc/self/ns/{name}")));
+    let made = enter(plan).and_then(|()| mount_all(dir, plan, "self"));
+    for namespace in before {
+        move_into_link_name_space(namespace?.as_fd(), None)?;
+    }
+    made
+}
+
+/// By a process that others may join or that ends in it: users are mapped from outside, and process 1 has to be a child.
+fn by_another(dir: &Path, plan: &NamespacePlan) -> io::Result<Option<Pid>> {
     let me = std::env::current_exe()?;
     let mut command = Command::new(me);
     command.arg("hold").arg(dir).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -143,6 +172,12 @@ fn pin(dir: &Path, plan: &NamespacePlan, child: &mut Child) -> io::Result<Option
         go_on(input)?;
     }
     wait_for(&mut output)?;
+    mount_all(dir, plan, &pid.to_string())?;
+    if plan.pid { first_child(pid).map(Some) } else { Ok(None) }
+}
+
+/// Mounts the namespaces of a process.
+fn mount_all(dir: &Path, plan: &NamespacePlan, pid: &str) -> io::Result<()> {
     let folder = dir.join(NAMESPACES);
     fs::create_dir_all(&folder)?;
     let all = [
@@ -157,7 +192,7 @@ fn pin(dir: &Path, plan: &NamespacePlan, child: &mut Child) -> io::Result<Option
         File::create(&to)?;
         mount_bind(format!("/proc/{pid}/ns/{link}"), &to)?;
     }
-    if plan.pid { first_child(pid).map(Some) } else { Ok(None) }
+    Ok(())
 }
 
 /// Lines of `uid_map`.

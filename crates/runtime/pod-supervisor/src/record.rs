@@ -71,7 +71,7 @@ pub struct PodPlan {
     pub state: PathBuf,
     /// Namespaces to make.
     pub namespaces: NamespacePlan,
-    /// `cgroup.procs` files that the supervisor writes itself into before anything else.
+    /// `cgroup.procs` files that the supervisor writes itself into before it takes commands.
     pub cgroup_procs: Vec<PathBuf>,
     /// The supervisor's own `oom_score_adj`; `None`: as it is.
     pub oom_score_adj: Option<i32>,

@@ -95,9 +95,11 @@ pub fn supervise(dir: &Path) -> io::Result<()> {
     std::env::set_current_dir("/")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    for procs in &plan.cgroup_procs {
-        let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", procs.display()));
-        fs::write(procs, "0").map_err(named)?;
+    // Process 1 of the pod has to be in the pod's cgroup from its beginning. For all others it is early enough after whoever waits
+    // was told: on cgroup v1, the kernel lets each move wait some 7 ms.
+    let first = plan.namespaces.pid;
+    if first {
+        join(&plan.cgroup_procs)?;
     }
     if let Some(score) = plan.oom_score_adj {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
@@ -119,7 +121,19 @@ pub fn supervise(dir: &Path) -> io::Result<()> {
     let mut out = io::stdout();
     // Whoever started this may be gone already: that is no reason to end.
     let _ = out.write_all(READY).and_then(|()| out.flush());
+    if !first {
+        let joined = join(&supervisor.plan.cgroup_procs);
+        supervisor.complain(joined.err().map(|e| e.to_string()));
+    }
     supervisor.serve()
+}
+
+/// Moves this process into the cgroups of these files.
+fn join(cgroup_procs: &[PathBuf]) -> io::Result<()> {
+    for procs in cgroup_procs {
+        fs::write(procs, "0").map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", procs.display())))?;
+    }
+    Ok(())
 }
 
 impl Supervisor {

@@ -296,10 +296,9 @@ pub(crate) async fn ended(
 pub(crate) async fn stop(rt: &Arc<Runtime>, id: &str, grace: Duration) -> Done<()> {
     let Some(container) = rt.find_container(id) else { return Ok(()) };
     let record = container.record();
-    if record.state() == v1::ContainerState::ContainerRunning && !grace.is_zero() {
-        if signal(rt, &record, record.stop_signal).await? && wait(&container, grace).await {
-            return Ok(());
-        }
+    let asks = record.state() == v1::ContainerState::ContainerRunning && !grace.is_zero();
+    if asks && signal(rt, &record, record.stop_signal).await? && wait(&container, grace).await {
+        return Ok(());
     }
     kill(rt, &container).await
 }

@@ -126,7 +126,7 @@ fn prepare(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
     let mut cgroup_procs = Vec::new();
     if let Some(cgroup) = cgroup {
         rt.cgroups.create(&cgroup)?;
-        cgroup_procs = procs_files(rt, &cgroup)?;
+        cgroup_procs = procs_files(rt, &cgroup);
     }
     let plan = plan(rt, sandbox, cgroup_procs);
     let path = options.pod_run(&sandbox.id).join(PLAN);
@@ -165,16 +165,14 @@ pub(crate) fn cgroup(sandbox: &SandboxRecord) -> Option<String> {
     (!path.contains(':')).then_some(path)
 }
 
-/// `cgroup.procs` of a cgroup in every hierarchy that limits or counts.
-fn procs_files(rt: &Runtime, cgroup: &str) -> Done<Vec<PathBuf>> {
+/// `cgroup.procs` of a cgroup, where a supervisor is to be.
+fn procs_files(rt: &Runtime, cgroup: &str) -> Vec<PathBuf> {
     let below = cgroup.trim_start_matches('/');
     if rt.node.cgroup_v2 {
-        return Ok(vec![PathBuf::from("/sys/fs/cgroup").join(below).join("cgroup.procs")]);
+        return vec![PathBuf::from("/sys/fs/cgroup").join(below).join("cgroup.procs")];
     }
-    // Memory and processes are what a supervisor uses; each further hierarchy costs a wait of the kernel's per pod.
-    let hierarchies =
-        ["memory", "pids"].map(|c| PathBuf::from("/sys/fs/cgroup").join(c).join(below).join("cgroup.procs"));
-    Ok(hierarchies.into_iter().filter(|f| f.exists()).collect())
+    // Memory is what a supervisor uses; each further hierarchy costs a wait of the kernel's per pod.
+    vec![PathBuf::from("/sys/fs/cgroup/memory").join(below).join("cgroup.procs")]
 }
 
 /// Stops a sandbox: its containers, its network, its supervisor. One that is not there is fine.
