@@ -10,9 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::network::Attachment;
+use crate::attachment::Attachment;
+use crate::conf::NetworkList;
+use crate::error::{CniError, failed};
 use crate::result::NetworkResult;
-use crate::{CniError, NetworkList, failed};
 
 const KIND: &str = "cniCacheV1";
 /// Bytes of an entry.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
+use crate::error::{CniError, failed};
 use crate::result::PluginError;
-use crate::{CniError, failed};
 
 /// Bytes of an answer, and of words on standard error that are told.
 const MAX_OUTPUT: usize = 1 << 20;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::{CniError, failed};
+use crate::error::{CniError, failed};
 
 /// Bytes of a configuration.
 const MAX_FILE: u64 = 1 << 20;

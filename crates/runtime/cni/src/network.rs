@@ -1,46 +1,20 @@
 //! Calls of all plugins of a network, in order.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::attachment::Attachment;
+use crate::cache;
 use crate::call::{Environment, call};
-use crate::conf::Plugin;
+use crate::conf::{NetworkList, Plugin};
+use crate::error::CniError;
 use crate::result::NetworkResult;
-use crate::{CniError, NetworkList, cache};
 
 /// Versions of CNI that brought something (`CNI spec`, change log).
 const CHECK_SINCE: (u32, u32, u32) = (0, 4, 0);
 const STATUS_SINCE: (u32, u32, u32) = (1, 1, 0);
-
-/// Who gets a network.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Attachment {
-    /// The pod sandbox's id.
-    pub container: String,
-    /// The file of its network namespace; `None`: it is gone.
-    pub namespace: Option<PathBuf>,
-    /// The interface's name in it.
-    pub interface: String,
-    /// `CNI_ARGS`.
-    pub args: Vec<(String, String)>,
-    /// What plugins may ask for (`portMappings`, `bandwidth`, `ipRanges`, `mac`, `dns`, ...).
-    pub capabilities: BTreeMap<String, Value>,
-}
-
-impl Attachment {
-    fn environment(&self) -> Environment {
-        let args: Vec<String> = self.args.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        Environment {
-            container: self.container.clone(),
-            namespace: self.namespace.as_ref().map(|n| n.display().to_string()).unwrap_or_default(),
-            interface: self.interface.clone(),
-            args: args.join(";"),
-        }
-    }
-}
 
 /// Plugins of this node.
 #[derive(Clone, Debug)]

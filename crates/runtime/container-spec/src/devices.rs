@@ -5,7 +5,7 @@ use oci_spec::runtime::{
 };
 
 use crate::facts::{DeviceKind, DeviceNode, Request};
-use crate::{SpecError, process};
+use crate::{SpecError, context};
 
 /// Nodes to make, and rules of the device cgroup: nothing at first, then what is given. (The OCI runtime adds `/dev/null` and its
 /// like by itself.) A privileged container has all devices of the node and may use any.
@@ -23,7 +23,7 @@ pub(crate) fn devices(request: &Request<'_>) -> Result<(Vec<LinuxDevice>, Vec<Li
             rules.push(rule(device, &asked.permissions)?);
         }
     }
-    if process::is_privileged(request.config) {
+    if context::is_privileged(request.config) {
         let missing = request.node.host_devices.iter().filter(|h| !nodes.iter().any(|n| n.path() == &h.path));
         let missing: Vec<LinuxDevice> = missing.map(node).collect::<Result<_, _>>()?;
         nodes.extend(missing);

@@ -10,9 +10,11 @@
 
 mod capabilities;
 mod cgroup;
+mod context;
 mod devices;
 mod error;
 mod facts;
+mod mappings;
 mod mounts;
 mod namespaces;
 mod process;

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use cri_api::v1;
-use oci_spec::runtime::{LinuxIdMapping, LinuxIdMappingBuilder, Mount, MountBuilder};
+use oci_spec::runtime::{Mount, MountBuilder};
 
 use crate::facts::{MountSource, Request, SourcePropagation};
-use crate::{SpecError, namespaces, process};
+use crate::mappings::mappings;
+use crate::{SpecError, context, namespaces};
 
 const SHM: &str = "/dev/shm";
 
@@ -60,7 +61,7 @@ fn made(destination: &str, kind: &str, source: &Path, options: &[&str]) -> Resul
 
 /// `/proc`, `/dev` and its parts, `/sys` and cgroups, as containerd makes them.
 fn defaults(request: &Request<'_>) -> Result<Vec<Mount>, SpecError> {
-    let privileged = process::is_privileged(request.config);
+    let privileged = context::is_privileged(request.config);
     let access = if privileged { "rw" } else { "ro" };
     let plain = |d: &str, kind: &str, options: &[&str]| made(d, kind, Path::new(kind), options);
     let mut mounts = vec![
@@ -86,7 +87,7 @@ fn defaults(request: &Request<'_>) -> Result<Vec<Mount>, SpecError> {
 
 /// `/etc/hostname`, `/etc/hosts`, `/etc/resolv.conf` (read-only where the root is) and the pod's `/dev/shm`.
 fn pod_files(request: &Request<'_>) -> Result<Vec<Mount>, SpecError> {
-    let read_only = process::security(request.config).is_some_and(|s| s.readonly_rootfs);
+    let read_only = context::security(request.config).is_some_and(|s| s.readonly_rootfs);
     let access = if read_only { "ro" } else { "rw" };
     let files = request.files;
     let all = [
@@ -122,18 +123,6 @@ fn bind(mount: &v1::Mount, source: &MountSource, request: &Request<'_>) -> Resul
         made.set_gid_mappings(Some(mappings(&mount.gid_mappings)?));
     }
     Ok(made)
-}
-
-/// Mappings in words of the specification.
-///
-/// # Errors
-/// [`SpecError::Built`], which the builder never answers with all fields set.
-pub(crate) fn mappings(all: &[v1::IdMapping]) -> Result<Vec<LinuxIdMapping>, SpecError> {
-    let one = |m: &v1::IdMapping| {
-        let mapping = LinuxIdMappingBuilder::default();
-        Ok(mapping.host_id(m.host_id).container_id(m.container_id).size(m.length).build()?)
-    };
-    all.iter().map(one).collect()
 }
 
 fn propagation(mount: &v1::Mount, source: SourcePropagation) -> Result<&'static str, &'static str> {

@@ -6,8 +6,8 @@ use cri_api::v1;
 use oci_spec::runtime::{LinuxIdMapping, LinuxNamespace, LinuxNamespaceType};
 
 use crate::facts::Request;
-use crate::mounts::mappings;
-use crate::{SpecError, process};
+use crate::mappings::mappings;
+use crate::{SpecError, context};
 
 /// Namespaces of a container, and the mappings of its users.
 pub(crate) struct Namespaces {
@@ -21,7 +21,7 @@ fn options_of_pod(sandbox: &v1::PodSandboxConfig) -> Option<&v1::NamespaceOption
 }
 
 fn options(config: &v1::ContainerConfig) -> Option<&v1::NamespaceOption> {
-    process::security(config)?.namespace_options.as_ref()
+    context::security(config)?.namespace_options.as_ref()
 }
 
 /// Whether the pod uses the node's network.
@@ -37,7 +37,7 @@ pub(crate) fn has_users(config: &v1::ContainerConfig) -> bool {
 
 /// Whether the container sees only its own cgroups: with cgroup v2, unless it is privileged.
 pub(crate) fn own_cgroups(request: &Request<'_>) -> bool {
-    request.node.cgroup_v2 && !process::is_privileged(request.config)
+    request.node.cgroup_v2 && !context::is_privileged(request.config)
 }
 
 /// The namespaces of a container.

@@ -3,20 +3,11 @@
 use cri_api::v1;
 use oci_spec::runtime::{PosixRlimit, PosixRlimitBuilder, Process, User};
 
+use crate::context::is_privileged;
 use crate::facts::{ImageProcess, Request};
-use crate::{SpecError, capabilities, security, users};
+use crate::{SpecError, capabilities, context, security, users};
 
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-/// Whether a container is privileged.
-pub(crate) fn is_privileged(config: &v1::ContainerConfig) -> bool {
-    security(config).is_some_and(|s| s.privileged)
-}
-
-/// The security context of a container.
-pub(crate) fn security(config: &v1::ContainerConfig) -> Option<&v1::LinuxContainerSecurityContext> {
-    config.linux.as_ref()?.security_context.as_ref()
-}
 
 /// The process of a container.
 ///
@@ -24,7 +15,7 @@ pub(crate) fn security(config: &v1::ContainerConfig) -> Option<&v1::LinuxContain
 /// As [`crate::container_spec`].
 pub(crate) fn process(request: &Request<'_>) -> Result<Process, SpecError> {
     let config = request.config;
-    let context = security(config);
+    let context = context::security(config);
     let asked = context.and_then(|s| s.capabilities.as_ref());
     let names = capabilities::names(asked, is_privileged(config), &request.node.capabilities)?;
     let user = users::container_user(context, &request.image.user, request.users)?;

@@ -4,7 +4,7 @@ use cri_api::v1;
 use oci_spec::runtime::LinuxSeccomp;
 
 use crate::facts::{AppArmor, Request};
-use crate::{CapabilityNames, SpecError, process, profile};
+use crate::{CapabilityNames, SpecError, context, profile};
 
 use v1::security_profile::ProfileType;
 
@@ -57,7 +57,7 @@ fn local(name: &str, kind: &'static str) -> Result<String, SpecError> {
 /// # Errors
 /// The kernel has no filters, or the file is no profile.
 pub(crate) fn seccomp(request: &Request<'_>, names: &CapabilityNames) -> Result<Option<LinuxSeccomp>, SpecError> {
-    let choice = seccomp_choice(process::security(request.config))?;
+    let choice = seccomp_choice(context::security(request.config))?;
     if choice != SeccompChoice::Unconfined && !request.node.seccomp {
         return Err(SpecError::ProfileUnsupported("seccomp"));
     }
@@ -121,7 +121,7 @@ fn asked_apparmor(context: &v1::LinuxContainerSecurityContext) -> Result<Option<
 
 /// The container's SELinux options, else the pod's.
 fn selinux<'a>(request: &Request<'a>) -> Option<&'a v1::SeLinuxOption> {
-    let own = process::security(request.config).and_then(|s| s.selinux_options.as_ref());
+    let own = context::security(request.config).and_then(|s| s.selinux_options.as_ref());
     let pod = request.sandbox.linux.as_ref().and_then(|l| l.security_context.as_ref());
     own.or_else(|| pod.and_then(|s| s.selinux_options.as_ref())).filter(|_| request.node.selinux)
 }
@@ -129,7 +129,7 @@ fn selinux<'a>(request: &Request<'a>) -> Option<&'a v1::SeLinuxOption> {
 /// `user:role:type:level` of the process. Where nothing is asked for the process keeps the runtime's: no level is drawn here, unlike
 /// containerd.
 pub(crate) fn process_label(request: &Request<'_>) -> Option<String> {
-    if process::is_privileged(request.config) {
+    if context::is_privileged(request.config) {
         return None;
     }
     let o = selinux(request)?;
@@ -141,7 +141,7 @@ pub(crate) fn process_label(request: &Request<'_>) -> Option<String> {
 
 /// The label of files in the container's mounts, of the process's level.
 pub(crate) fn mount_label(request: &Request<'_>) -> Option<String> {
-    if process::is_privileged(request.config) {
+    if context::is_privileged(request.config) {
         return None;
     }
     let level = match selinux(request)?.level.as_str() {

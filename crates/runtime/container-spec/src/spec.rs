@@ -6,7 +6,7 @@ use cri_api::v1;
 use oci_spec::runtime::{Linux, LinuxResources, Root, Spec};
 
 use crate::facts::Request;
-use crate::{SpecError, capabilities, cgroup, devices, mounts, namespaces, process, resources, security};
+use crate::{SpecError, capabilities, cgroup, context, devices, mounts, namespaces, process, resources, security};
 
 /// What runc 1.1 and crun 1 read.
 const OCI_VERSION: &str = "1.0.2";
@@ -18,8 +18,8 @@ const ROOTFS: &str = "rootfs";
 /// # Errors
 /// The config cannot be carried out here: see [`SpecError`].
 pub fn container_spec(request: &Request<'_>) -> Result<Spec, SpecError> {
-    let context = process::security(request.config);
-    if process::is_privileged(request.config) && !privileged_pod(request.sandbox) {
+    let context = context::security(request.config);
+    if context::is_privileged(request.config) && !privileged_pod(request.sandbox) {
         return Err(SpecError::PrivilegedInPlainPod);
     }
     let mut root = Root::default();
@@ -41,8 +41,8 @@ fn privileged_pod(sandbox: &v1::PodSandboxConfig) -> bool {
 }
 
 fn linux(request: &Request<'_>, propagation: Option<&str>) -> Result<Linux, SpecError> {
-    let context = process::security(request.config);
-    let privileged = process::is_privileged(request.config);
+    let context = context::security(request.config);
+    let privileged = context::is_privileged(request.config);
     let hidden = |paths: &[String]| if privileged { Vec::new() } else { paths.to_vec() };
     let asked = context.and_then(|c| c.capabilities.as_ref());
     let names = capabilities::names(asked, privileged, &request.node.capabilities)?;

@@ -14,28 +14,21 @@ use oci_spec::runtime::Spec;
 use pod_supervisor::wire::{Answer, Request};
 use pod_supervisor::{ContainerPlan, ExitRecord, NAMESPACES};
 use ports::host::{CgroupFs, HostFs};
-use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use crate::error::{At, Done, RuntimeError};
 use crate::images::ImageView;
-use crate::records::{ContainerRecord, PodStage, SandboxRecord};
+use crate::records::{ContainerRecord, PodStage, SandboxRecord, User};
 use crate::runtime::{Container, Runtime, new_id, now};
 use crate::supervisor::{self, SupervisorError};
-use crate::{process, recover, sandbox, status};
+use crate::{cgroups, ends, pod_files, process, status};
 
 mod rootfs;
 
 /// Exit code of a container that could not be started, as containerd has it.
 const START_FAILED: i32 = 128;
-
-/// Who a container's first process is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct User {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    pub(crate) groups: Vec<u32>,
-}
+/// How long a killed container may take to be gone.
+const KILL_TIME: Duration = Duration::from_secs(30);
 
 /// Makes a container; answers its id.
 pub(crate) async fn create(rt: &Arc<Runtime>, pod: &str, config: v1::ContainerConfig) -> Done<String> {
@@ -171,7 +164,7 @@ fn spec(
         users: &users,
         namespaces: &namespaces(options, sandbox),
         target_pid,
-        files: &sandbox::pod_files(options, sandbox),
+        files: &pod_files::pod_files(options, sandbox),
         sources: &process::mount_sources(&config.mounts)?,
         devices: &process::devices(&config.devices)?,
         seccomp_file: seccomp_file.as_deref(),
@@ -209,7 +202,7 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
         stdin: record.config.stdin,
         stdin_once: record.config.stdin_once,
         tty: record.config.tty,
-        oom_file: oom_file(rt, &sandbox, id),
+        oom_file: cgroups::oom_file(rt, &sandbox, id),
     };
     let asked = supervisor::ask(&rt.socket(&record.pod), id, &Request::Run { container: plan }).await;
     match asked {
@@ -242,56 +235,6 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     Ok(())
 }
 
-/// The cgroup of a container, for whoever reads or empties it; with systemd it is looked for.
-pub(crate) fn cgroup(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Option<String> {
-    use ports::stats::StatsSource;
-    match container_spec::cgroup_path(sandbox.cgroup_parent(), id) {
-        Some(path) if !path.contains(':') => Some(path),
-        Some(_) => rt.stats.container_cgroup(sandbox.cgroup_parent(), id),
-        // Without a parent, the OCI runtime makes one of this name.
-        None => Some(format!("/{id}")),
-    }
-}
-
-fn oom_file(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Option<PathBuf> {
-    let cgroup = cgroup(rt, sandbox, id)?;
-    let below = cgroup.trim_start_matches('/');
-    let root = Path::new("/sys/fs/cgroup");
-    Some(match rt.node.cgroup_v2 {
-        true => root.join(below).join("memory.events"),
-        false => root.join("memory").join(below).join("memory.oom_control"),
-    })
-}
-
-/// Takes in that a container has ended. Told twice is told once.
-pub(crate) async fn ended(
-    rt: &Arc<Runtime>,
-    container: &Arc<Container>,
-    exit: ExitRecord,
-    reason: &str,
-    message: &str,
-) {
-    let mut first = false;
-    container.change(|r| {
-        first = r.exit.is_none();
-        if first {
-            // A power cut may have come before the record of the start.
-            r.started_at = if r.started_at == 0 { exit.started_at } else { r.started_at };
-            r.exit = Some(exit);
-            (r.reason, r.message) = (reason.to_owned(), message.to_owned());
-        }
-    });
-    if !first {
-        return;
-    }
-    if let Err(e) = rt.write_container(container).await {
-        // The supervisor's own record is on the disk: nothing is lost.
-        tracing::warn!(container = container.id, "the end of a container is not in its record yet: {e}");
-    }
-    container.ended.send_replace(true);
-    rt.happened(&container.id, &container.pod, v1::ContainerEventType::ContainerStoppedEvent);
-}
-
 /// Stops a container: its signal, and after `grace` SIGKILL. One that is not there or has ended is fine.
 pub(crate) async fn stop(rt: &Arc<Runtime>, id: &str, grace: Duration) -> Done<()> {
     let Some(container) = rt.find_container(id) else { return Ok(()) };
@@ -314,9 +257,9 @@ pub(crate) async fn kill(rt: &Arc<Runtime>, container: &Arc<Container>) -> Done<
     }
     if !signal(rt, &record, 9).await? {
         // Nobody else will: whoever watches a pod does not act on one that is being stopped.
-        recover::end(rt, container).await;
+        ends::make(rt, container).await;
     }
-    if wait(container, sandbox::KILL_TIME).await {
+    if wait(container, KILL_TIME).await {
         return Ok(());
     }
     Err(RuntimeError::Late(format!("container {:?} has been killed and does not end", container.id)))
@@ -358,7 +301,7 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
 /// Undoes [`make`]; the folder with the record goes last.
 pub(crate) fn erase(rt: &Runtime, pod: &str, id: &str) -> Done<()> {
     if let Some(sandbox) = rt.find_pod(pod)
-        && let Some(cgroup) = cgroup(rt, &sandbox.record(), id)
+        && let Some(cgroup) = cgroups::of_container(rt, &sandbox.record(), id)
     {
         // The OCI runtime does this; it may have been killed.
         rt.cgroups.remove(&cgroup)?;

@@ -9,14 +9,18 @@
 #![deny(missing_docs)]
 
 mod blocking;
+mod cgroups;
 mod container;
+mod ends;
 mod error;
 mod events;
 mod exec;
+mod follow;
 mod images;
 mod network;
 mod node;
 mod options;
+mod pod_files;
 mod process;
 mod records;
 mod recover;
@@ -24,6 +28,7 @@ mod runtime;
 mod sandbox;
 mod serve;
 mod service;
+mod sessions;
 mod stats;
 mod status;
 mod streams;

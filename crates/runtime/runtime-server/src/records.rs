@@ -13,7 +13,6 @@ use pod_supervisor::ExitRecord;
 use pod_supervisor::record::{read_record, write_record};
 use serde::{Deserialize, Serialize};
 
-use crate::container::User;
 use crate::error::{At, Done};
 use crate::network::PodNetwork;
 use crate::options::Options;
@@ -42,6 +41,14 @@ pub(crate) struct SandboxRecord {
     /// Its network has been taken back.
     pub(crate) network_removed: bool,
     pub(crate) config: v1::PodSandboxConfig,
+}
+
+/// Who a container's first process is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct User {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) groups: Vec<u32>,
 }
 
 /// A container.

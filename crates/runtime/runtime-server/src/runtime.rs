@@ -18,8 +18,8 @@ use crate::images::Images;
 use crate::network::PodNetworks;
 use crate::options::Options;
 use crate::records::{ContainerRecord, SandboxRecord};
+use crate::sessions::Streams;
 use crate::status;
-use crate::streams::Streams;
 
 /// A pod sandbox.
 #[derive(Debug)]

@@ -11,7 +11,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cri_api::v1;
 use host_linux::{LinuxFs, LinuxMounts};
@@ -25,14 +24,8 @@ use crate::network::PodNetwork;
 use crate::records::{PodStage, SandboxRecord};
 use crate::runtime::{Pod, Runtime, new_id, now};
 use crate::supervisor::{self, SupervisorError};
-use crate::{container, recover};
+use crate::{cgroups, container, follow, pod_files};
 
-mod files;
-
-pub(crate) use files::{pod_files, shm};
-
-/// How long a killed container may take to be gone.
-pub(crate) const KILL_TIME: Duration = Duration::from_secs(30);
 /// What a kubelet gives the process that holds a sandbox: it goes last.
 const OOM_SCORE_ADJ: i32 = -998;
 
@@ -106,7 +99,7 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
             warn!(pod = written.id, "that it is ready is not in its record yet: {e}");
         }
     });
-    recover::watch(rt, pod);
+    follow::watch(rt, pod);
     info!(pod = pod.id, supervisor = started, "sandbox is ready");
     Ok(())
 }
@@ -118,15 +111,15 @@ fn prepare(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
         crate::options::private_dir(&dir)?;
     }
     sandbox.write(options)?;
-    files::write(options, &rt.node.hostname, sandbox)?;
+    pod_files::write(options, &rt.node.hostname, sandbox)?;
     if sandbox.namespaces().ipc() == v1::NamespaceMode::Pod {
-        files::mount_shm(options, &sandbox.id)?;
+        pod_files::mount_shm(options, &sandbox.id)?;
     }
-    let cgroup = cgroup(sandbox);
+    let cgroup = cgroups::of_sandbox(sandbox);
     let mut cgroup_procs = Vec::new();
     if let Some(cgroup) = cgroup {
         rt.cgroups.create(&cgroup)?;
-        cgroup_procs = procs_files(rt, &cgroup);
+        cgroup_procs = cgroups::procs_files(rt, &cgroup);
     }
     let plan = plan(rt, sandbox, cgroup_procs);
     let path = options.pod_run(&sandbox.id).join(PLAN);
@@ -156,23 +149,6 @@ fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> Po
         // Not where the kernel would refuse.
         oom_score_adj: rt.node.lowest_oom_score_adj.is_none().then_some(OOM_SCORE_ADJ),
     }
-}
-
-/// The cgroup of supervisor and process 1. With systemd none: its scopes are systemd's to make.
-pub(crate) fn cgroup(sandbox: &SandboxRecord) -> Option<String> {
-    let parent = sandbox.cgroup_parent();
-    let path = container_spec::cgroup_path(parent, &sandbox.id)?;
-    (!path.contains(':')).then_some(path)
-}
-
-/// `cgroup.procs` of a cgroup, where a supervisor is to be.
-fn procs_files(rt: &Runtime, cgroup: &str) -> Vec<PathBuf> {
-    let below = cgroup.trim_start_matches('/');
-    if rt.node.cgroup_v2 {
-        return vec![PathBuf::from("/sys/fs/cgroup").join(below).join("cgroup.procs")];
-    }
-    // Memory is what a supervisor uses; each further hierarchy costs a wait of the kernel's per pod.
-    vec![PathBuf::from("/sys/fs/cgroup/memory").join(below).join("cgroup.procs")]
 }
 
 /// Stops a sandbox: its containers, its network, its supervisor. One that is not there is fine.
@@ -223,14 +199,14 @@ pub(crate) async fn take_down(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
 }
 
 fn take_down_files(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
-    if let Some(cgroup) = cgroup(sandbox) {
+    if let Some(cgroup) = cgroups::of_sandbox(sandbox) {
         rt.cgroups.remove(&cgroup)?;
     }
     let run = rt.options.pod_run(&sandbox.id);
     for namespace in ["net", "ipc", "uts", "user", "pid"] {
         LinuxMounts.unmount(&run.join(NAMESPACES).join(namespace))?;
     }
-    Ok(LinuxMounts.unmount(&shm(&rt.options, &sandbox.id))?)
+    Ok(LinuxMounts.unmount(&pod_files::shm(&rt.options, &sandbox.id))?)
 }
 
 /// Removes what is left on disks, and forgets the pod. The pod's lock is held.

@@ -19,7 +19,7 @@ use crate::network::PodNetworks;
 use crate::options::Options;
 use crate::runtime::Runtime;
 use crate::service::{ImageApi, RuntimeApi};
-use crate::streams::Streams;
+use crate::sessions::Streams;
 use crate::{node, recover};
 
 /// Bytes of a message, as containerd has it.

@@ -4,9 +4,9 @@ use cri_api::v1;
 use model::reading::{CgroupReading, Depth, InterfaceReading};
 use ports::stats::StatsSource;
 
+use crate::cgroups;
 use crate::records::{ContainerRecord, PodStage, SandboxRecord};
 use crate::runtime::Runtime;
-use crate::{container, sandbox};
 
 /// Entries of a writable layer that are counted; of a fuller one no size is told rather than a disk kept busy.
 const MAX_ENTRIES: u64 = 200_000;
@@ -40,7 +40,7 @@ fn memory(reading: &CgroupReading) -> v1::MemoryUsage {
 
 /// A container; `None` where it has no cgroup.
 pub(crate) fn container(rt: &Runtime, sandbox: &SandboxRecord, record: &ContainerRecord) -> v1::ContainerStats {
-    let cgroup = container::cgroup(rt, sandbox, &record.id);
+    let cgroup = cgroups::of_container(rt, sandbox, &record.id);
     let reading = cgroup.and_then(|c| rt.stats.cgroup(&c, Depth::Summary));
     let upper = rt.options.containers_root(&record.pod).join(&record.id).join("upper");
     let at = crate::runtime::now();
@@ -118,5 +118,5 @@ fn network_usage(at: i64, interfaces: &[InterfaceReading]) -> v1::NetworkUsage {
 
 /// Whether a pod's numbers are worth asking for.
 pub(crate) fn counts(sandbox: &SandboxRecord) -> bool {
-    sandbox.stage == PodStage::Ready && sandbox::cgroup(sandbox).is_some()
+    sandbox.stage == PodStage::Ready && cgroups::of_sandbox(sandbox).is_some()
 }

@@ -3,11 +3,7 @@
 //! A call of the CRI leaves a session under a token that nobody can guess, good once and for a minute; whoever was given the URL
 //! comes for it. Kubelets come with `SPDY/3.1`, also where their own client speaks WebSocket.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -20,91 +16,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
-use crate::error::{Done, RuntimeError};
 use crate::runtime::Runtime;
+use crate::sessions::{LAST_WORD, Session};
 
 mod command;
 mod fd;
 mod forward;
 
-pub(crate) use command::Command;
-pub(crate) use forward::Forward;
-
-/// How long a URL is good.
-const GOOD_FOR: Duration = Duration::from_secs(60);
-/// URLs that nobody has come for.
-const MAX_WAITING: usize = 1000;
 /// Connections at a time.
 const MAX_CONNECTIONS: usize = 512;
 const SPDY: &str = "SPDY/3.1";
 const PROTOCOL: &str = "x-stream-protocol-version";
-
-/// What a URL stands for.
-#[derive(Clone, Debug)]
-pub(crate) enum Session {
-    /// Exec or attach.
-    Command(Command),
-    /// Ports of a pod.
-    Forward(Forward),
-}
-
-impl Session {
-    /// The protocol of its streams.
-    fn protocol(&self) -> &'static str {
-        match self {
-            Self::Command(_) => "v4.channel.k8s.io",
-            Self::Forward(_) => "portforward.k8s.io",
-        }
-    }
-}
-
-/// Sessions that wait for somebody to come.
-#[derive(Debug)]
-pub(crate) struct Streams {
-    address: SocketAddr,
-    waiting: Mutex<BTreeMap<String, (Instant, Session)>>,
-}
-
-impl Streams {
-    /// Takes a loopback port.
-    pub(crate) async fn bind() -> io::Result<(Self, TcpListener)> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        Ok((Self { address: listener.local_addr()?, waiting: Mutex::default() }, listener))
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, (Instant, Session)>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The URL of a session.
-    pub(crate) fn offer(&self, kind: &str, session: Session) -> Done<String> {
-        let mut waiting = self.waiting();
-        waiting.retain(|_, (since, _)| since.elapsed() < GOOD_FOR);
-        if waiting.len() >= MAX_WAITING {
-            return Err(RuntimeError::Refused("too many streams wait for their clients".into()));
-        }
-        let token = token()?;
-        let url = format!("http://{}/{kind}/{token}", self.address);
-        waiting.insert(token, (Instant::now(), session));
-        Ok(url)
-    }
-
-    fn take(&self, path: &str) -> Option<Session> {
-        let token = path.rsplit('/').next()?;
-        let (since, session) = self.waiting().remove(token)?;
-        (since.elapsed() < GOOD_FOR).then_some(session)
-    }
-}
-
-/// 128 bits of the kernel's randomness: who can reach the port must not guess it.
-fn token() -> Done<String> {
-    use crate::error::At;
-    use std::io::Read;
-    let path = std::path::Path::new("/dev/urandom");
-    let mut bytes = [0; 16];
-    std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut bytes)).at("read", path)?;
-    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
-}
 
 /// Answers those who come, until the process ends.
 pub(crate) async fn serve(rt: Arc<Runtime>, listener: TcpListener) {
@@ -184,9 +106,6 @@ fn answer(
     headers.insert(PROTOCOL, HeaderValue::from_static(protocol));
     response
 }
-
-/// How long a client may take to take the last words and go.
-const LAST_WORD: Duration = Duration::from_secs(10);
 
 async fn run(rt: &Arc<Runtime>, session: Session, io: TokioIo<hyper::upgrade::Upgraded>) {
     let (incoming, driver) = spdy::serve(io, &spdy::Options::default());

@@ -6,7 +6,7 @@ use crate::error::{Done, RuntimeError};
 use crate::exec;
 use crate::records::PodStage;
 use crate::runtime::Runtime;
-use crate::streams::{Command, Forward, Session};
+use crate::sessions::{Command, Forward, Session};
 
 /// As the CRI demands: something to do, and no stream of errors beside a terminal.
 fn checked(tty: bool, stdin: bool, stdout: bool, stderr: bool) -> Done<()> {

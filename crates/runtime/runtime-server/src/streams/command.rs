@@ -18,6 +18,7 @@ use super::fd::{self, Fd};
 use crate::error::{At, Done, RuntimeError};
 use crate::exec;
 use crate::runtime::{Runtime, new_id};
+use crate::sessions::Command;
 use crate::supervisor::{Line, SupervisorError, ask, checked};
 
 /// How long a client may take to open its streams (as Go's streaming server has it).
@@ -26,18 +27,6 @@ const OPEN: Duration = Duration::from_secs(30);
 const DRAIN: Duration = Duration::from_secs(1);
 /// Bytes of a message with a terminal's size.
 const MAX_SIZE: usize = 4096;
-
-/// What a client may do with a container.
-#[derive(Clone, Debug)]
-pub(crate) struct Command {
-    pub(crate) container: String,
-    /// A command to run; `None`: attach.
-    pub(crate) words: Option<Vec<String>>,
-    pub(crate) stdin: bool,
-    pub(crate) stdout: bool,
-    pub(crate) stderr: bool,
-    pub(crate) tty: bool,
-}
 
 /// The client's streams.
 #[derive(Default)]

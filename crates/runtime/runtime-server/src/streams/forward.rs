@@ -18,17 +18,12 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::runtime::Runtime;
+use crate::sessions::{Forward, LAST_WORD};
 
 /// Connections of one client at a time.
 const MAX_PAIRS: usize = 256;
 const CONNECT: Duration = Duration::from_secs(10);
 const PIECE: usize = 32 << 10;
-
-/// Whose ports.
-#[derive(Clone, Debug)]
-pub(crate) struct Forward {
-    pub(crate) pod: String,
-}
 
 /// Serves one client until it goes.
 pub(super) async fn serve(rt: &Arc<Runtime>, forward: &Forward, mut incoming: Incoming) {
@@ -76,7 +71,7 @@ async fn one(namespace: Option<PathBuf>, port: u16, mut error: Stream, data: Str
     let _ = error.finish().await;
     // A stream that is dropped before its client has ended it is reset, and its last words with it.
     let ended = async { while error.next().await.is_some() {} };
-    let _ = tokio::time::timeout(super::LAST_WORD, ended).await;
+    let _ = tokio::time::timeout(LAST_WORD, ended).await;
     drop(data);
 }
 

@@ -4,18 +4,14 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cri_api::v1;
 use runtime_server::cri::image_service_client::ImageServiceClient;
 use runtime_server::cri::runtime_service_client::RuntimeServiceClient;
-use runtime_server::{CniNetworks, DirectoryImages, NoNetwork, Options, PodNetworks, Server};
 use tonic::transport::{Channel, Endpoint};
 
-/// Names the folder of a server's bed to the process that is to be the server.
-const BED: &str = "RUNTIME_SERVER_BED";
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -26,35 +22,12 @@ pub(crate) struct Bed {
     server: Option<Child>,
 }
 
-fn options(dir: &Path) -> Options {
+/// A program beside this test's own.
+fn program(name: &str, how: &str) -> PathBuf {
     let me = std::env::current_exe().expect("this program");
-    let supervisor = me.parent().and_then(Path::parent).expect("target folder").join("bosun-pod");
-    assert!(supervisor.exists(), "{}: build it first (`cargo build -p pod-supervisor`)", supervisor.display());
-    Options {
-        root: dir.join("lib"),
-        run: dir.join("run"),
-        listen: dir.join("cri.sock"),
-        oci_runtime: "/usr/sbin/runc".into(),
-        supervisor,
-        systemd_cgroup: false,
-    }
-}
-
-/// Not a test: the server, in a process that `Bed::start` starts from this program.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "is the server of other tests"]
-async fn is_the_server() {
-    let Some(dir) = std::env::var_os(BED).map(PathBuf::from) else { return };
-    let images = Arc::new(DirectoryImages::new(&dir.join("images")));
-    let configurations = dir.join("net.d");
-    let networks: Arc<dyn PodNetworks> = if configurations.exists() {
-        CniNetworks::start(&configurations, vec!["/usr/lib/cni".into()], &dir.join("cni"))
-    } else {
-        Arc::new(NoNetwork)
-    };
-    let server = Server::start(options(&dir), images, networks).await.expect("a server");
-    println!("serving");
-    server.run(std::future::pending()).await.expect("it serves");
+    let program = me.parent().and_then(Path::parent).expect("target folder").join(name);
+    assert!(program.exists(), "{}: build it first (`{how}`)", program.display());
+    program
 }
 
 /// Waits until something is so.
@@ -113,7 +86,8 @@ impl Bed {
 
     /// Starts the server, and waits until it answers.
     pub(crate) fn start(&mut self) {
-        let me = std::env::current_exe().expect("this program");
+        let me = program("examples/serve", "cargo build -p runtime-server --example serve");
+        let supervisor = program("bosun-pod", "cargo build -p pod-supervisor");
         let mut server = match self.dir.path().join("net.d").exists() {
             false => Command::new(me),
             true => {
@@ -124,15 +98,13 @@ impl Bed {
             }
         };
         let mut server = server
-            .args(["--exact", "bed::is_the_server", "--ignored", "--nocapture"])
-            .env(BED, self.dir.path())
+            .args([self.dir.path(), &supervisor])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server");
         let out = BufReader::new(server.stdout.take().expect("piped"));
-        // The harness says its own before it, on the same line.
-        assert!(out.lines().map_while(Result::ok).any(|l| l.ends_with("serving")), "the server did not start");
+        assert!(out.lines().map_while(Result::ok).any(|l| l == "serving"), "the server did not start");
         self.server = Some(server);
     }
 

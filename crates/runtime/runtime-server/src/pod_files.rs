@@ -20,7 +20,7 @@ pub(crate) fn shm(options: &Options, pod: &str) -> PathBuf {
 }
 
 /// Writes `hostname`, `hosts` and `resolv.conf` of a pod.
-pub(super) fn write(options: &Options, node: &str, sandbox: &SandboxRecord) -> Done<()> {
+pub(crate) fn write(options: &Options, node: &str, sandbox: &SandboxRecord) -> Done<()> {
     let root = options.pod_root(&sandbox.id);
     let hostname = if sandbox.config.hostname.is_empty() { node } else { &sandbox.config.hostname };
     put(&root.join("hostname"), &format!("{hostname}\n"))?;
@@ -60,7 +60,7 @@ fn resolv_conf(dns: &v1::DnsConfig) -> String {
 }
 
 /// Memory that the pod's containers share, mounted once.
-pub(super) fn mount_shm(options: &Options, pod: &str) -> Done<()> {
+pub(crate) fn mount_shm(options: &Options, pod: &str) -> Done<()> {
     let path = shm(options, pod);
     fs::create_dir(&path).at("mkdir", &path)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
