@@ -195,7 +195,9 @@ impl Bed {
         let here = self.dir.path().to_string_lossy().into_owned();
         let all = fs::read_dir("/proc").expect("proc").flatten();
         let numbers = all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+        let server = self.server.as_ref().and_then(|s| i32::try_from(s.id()).ok());
         numbers
+            .filter(|pid| Some(*pid) != server)
             .filter(|pid| {
                 let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
                 String::from_utf8_lossy(&words).contains(&here)
