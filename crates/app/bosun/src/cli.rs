@@ -14,6 +14,7 @@ use crate::node::elsewhere::Served;
 
 mod check;
 mod image;
+mod runtime;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -32,7 +33,7 @@ mod image;
         bosun port-forward web 8080:80                a pod's port, here\n  \
         bosun top                                     live view of pods and actors\n  \
         bosun image pull busybox:1.36                 an image for bosun's own runtime\n\n\
-        All but `run`, `serve`, `check-config` and `image` talk to the running daemon over a socket that only root may open."
+        All but `run`, `serve`, `runtime`, `check-config` and `image` talk to the running daemon over a socket that only root may open."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -75,6 +76,9 @@ enum Command {
         #[command(subcommand)]
         command: image::ImageCommand,
     },
+    /// Serve the container runtime interface (CRI) with a runtime of our own, in the foreground until SIGTERM; pods go on running
+    /// afterwards. Needs `runc` or `crun` and the program `bosun-pod`, nothing else.
+    Runtime(runtime::Args),
     #[command(flatten)]
     Ask(console::Command),
 }
@@ -152,6 +156,7 @@ fn dispatch(command: Command, customise: impl FnOnce(Builder) -> Builder) -> Exi
         }
         Command::CheckConfig { words } => check::check(&words),
         Command::Image { command } => image::run(&command),
+        Command::Runtime(args) => runtime::run(args),
         Command::Ask(command) => console::run(command),
     }
 }

@@ -1,0 +1,76 @@
+//! Devices of a container, and what its cgroup lets it do with them.
+
+use oci_spec::runtime::{
+    LinuxDevice, LinuxDeviceBuilder, LinuxDeviceCgroup, LinuxDeviceCgroupBuilder, LinuxDeviceType,
+};
+
+use crate::facts::{DeviceKind, DeviceNode, Request};
+use crate::{SpecError, context};
+
+/// Nodes to make, and rules of the device cgroup: nothing at first, then what is given. (The OCI runtime adds `/dev/null` and its
+/// like by itself.) A privileged container has all devices of the node and may use any.
+///
+/// # Errors
+/// CDI devices, which this runtime does not do: a pod that asks for one would start without it.
+pub(crate) fn devices(request: &Request<'_>) -> Result<(Vec<LinuxDevice>, Vec<LinuxDeviceCgroup>), SpecError> {
+    refuse_cdi(request)?;
+    let mut nodes = Vec::new();
+    let mut rules = vec![everything(false)?];
+    let given = request.config.devices.iter().zip(request.devices);
+    for (asked, found) in given {
+        for device in found {
+            nodes.push(node(device)?);
+            rules.push(rule(device, &asked.permissions)?);
+        }
+    }
+    if context::is_privileged(request.config) {
+        let missing = request.node.host_devices.iter().filter(|h| !nodes.iter().any(|n| n.path() == &h.path));
+        let missing: Vec<LinuxDevice> = missing.map(node).collect::<Result<_, _>>()?;
+        nodes.extend(missing);
+        rules.push(everything(true)?);
+    }
+    Ok((nodes, rules))
+}
+
+fn refuse_cdi(request: &Request<'_>) -> Result<(), SpecError> {
+    let config = request.config;
+    let named = config.cdi_devices.iter().map(|d| d.name.clone());
+    let annotated = config.annotations.iter().filter(|(k, _)| k.starts_with("cdi.k8s.io/")).map(|(_, v)| v.clone());
+    let all: Vec<String> = named.chain(annotated).collect();
+    if all.is_empty() { Ok(()) } else { Err(SpecError::Cdi(all.join(", "))) }
+}
+
+fn kind(kind: DeviceKind) -> LinuxDeviceType {
+    match kind {
+        DeviceKind::Char => LinuxDeviceType::C,
+        DeviceKind::Block => LinuxDeviceType::B,
+        DeviceKind::Fifo => LinuxDeviceType::P,
+    }
+}
+
+fn node(device: &DeviceNode) -> Result<LinuxDevice, SpecError> {
+    Ok(LinuxDeviceBuilder::default()
+        .path(device.path.clone())
+        .typ(kind(device.kind))
+        .major(device.major)
+        .minor(device.minor)
+        .file_mode(device.mode)
+        .uid(device.uid)
+        .gid(device.gid)
+        .build()?)
+}
+
+fn rule(device: &DeviceNode, permissions: &str) -> Result<LinuxDeviceCgroup, SpecError> {
+    Ok(LinuxDeviceCgroupBuilder::default()
+        .allow(true)
+        .typ(kind(device.kind))
+        .major(device.major)
+        .minor(device.minor)
+        .access(permissions)
+        .build()?)
+}
+
+fn everything(allow: bool) -> Result<LinuxDeviceCgroup, SpecError> {
+    let rule = LinuxDeviceCgroupBuilder::default().allow(allow).access("rwm");
+    Ok(rule.build()?)
+}

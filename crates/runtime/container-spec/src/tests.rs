@@ -1,0 +1,6 @@
+//! Each rule as rows of a table.
+
+mod fixture;
+mod kernel;
+mod mounting;
+mod processes;

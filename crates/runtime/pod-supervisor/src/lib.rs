@@ -1,0 +1,38 @@
+//! `bosun-pod`: one small process per pod that its containers outlive everything else by.
+//!
+//! It makes the pod's namespaces, starts containers by an OCI runtime (`runc`, `crun`), holds their standard streams, writes their
+//! logs in the CRI's format, reaps them (it is their subreaper) and writes to disk how they ended. Whoever serves the CRI tells it
+//! what to do over a unix socket ([`wire`]), may die at any moment, and asks the next one for [`wire::Request::State`].
+//!
+//! One thread, one `poll` loop, no runtime: it sleeps unless something happens, and every buffer has a bound. What it keeps:
+//!
+//! * `RUN/pod.json` ([`PodPlan`]): what it is started with; `RUN/pod.sock`: its socket; `RUN/ns/`: the pod's namespaces, held by
+//!   bind mounts, so that no process has to hold them (but process 1 of a PID namespace that containers share);
+//! * `STATE/<container>/exit.json` ([`ExitRecord`]): written before anybody is told, and kept until the container is removed.
+//!
+//! If it is killed, its containers go on without streams or reaper: whoever serves the CRI sees the connection end (or finds no
+//! socket when it starts) and kills their cgroups (`docs/decisions/0028-own-runtime.md`).
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod clock;
+pub mod fds;
+mod hold;
+mod loopback;
+pub mod record;
+mod supervise;
+pub mod wire;
+
+pub use hold::{hold, init};
+pub use record::{ContainerPlan, ExitRecord, Held, IdRange, NamespacePlan, PodPlan};
+pub use supervise::supervise;
+
+/// Name of the socket in the folder of a pod.
+pub const SOCKET: &str = "pod.sock";
+/// Name of the plan in the folder of a pod.
+pub const PLAN: &str = "pod.json";
+/// Name of the folder of namespaces in the folder of a pod.
+pub const NAMESPACES: &str = "ns";
+/// What the supervisor says on its standard output when it takes commands.
+pub const READY: &[u8] = b"ready\n";

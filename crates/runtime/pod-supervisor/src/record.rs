@@ -1,0 +1,173 @@
+//! Files: what a supervisor is started with, what it leaves.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a record: none is near it.
+const MAX_RECORD: u64 = 1 << 20;
+
+/// A range of user or group ids of a namespace and where it lies on the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdRange {
+    /// First id in the namespace.
+    pub container_id: u32,
+    /// First id on the node.
+    pub host_id: u32,
+    /// How many.
+    pub length: u32,
+}
+
+/// Which namespaces a pod has of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespacePlan {
+    /// Network.
+    pub network: bool,
+    /// System V IPC and message queues.
+    pub ipc: bool,
+    /// Host name.
+    pub uts: bool,
+    /// Process ids that containers share; process 1 is then `bosun-pod init`.
+    pub pid: bool,
+    /// Users and groups; empty: the node's.
+    pub uids: Vec<IdRange>,
+    /// As `uids`.
+    pub gids: Vec<IdRange>,
+    /// What the UTS namespace says; empty: the node's name.
+    pub hostname: String,
+    /// Kernel parameters of these namespaces, in dotted form.
+    pub sysctls: Vec<(String, String)>,
+}
+
+impl NamespacePlan {
+    /// Whether there is anything to make.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.network || self.ipc || self.uts || self.pid || self.users()
+    }
+
+    /// Whether the pod has users of its own.
+    #[must_use]
+    pub fn users(&self) -> bool {
+        !self.uids.is_empty()
+    }
+}
+
+/// What a supervisor is started with (`pod.json`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodPlan {
+    /// The pod sandbox's id.
+    pub id: String,
+    /// The OCI runtime's program.
+    pub runtime: PathBuf,
+    /// Its `--root`.
+    pub runtime_root: PathBuf,
+    /// `--systemd-cgroup`.
+    pub systemd_cgroup: bool,
+    /// Where containers' exit records go: `STATE/<container>/exit.json`.
+    pub state: PathBuf,
+    /// Namespaces to make.
+    pub namespaces: NamespacePlan,
+    /// `cgroup.procs` files that the supervisor writes itself into before it takes commands.
+    pub cgroup_procs: Vec<PathBuf>,
+    /// The supervisor's own `oom_score_adj`; `None`: as it is.
+    pub oom_score_adj: Option<i32>,
+}
+
+/// A container to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerPlan {
+    /// Its id, which is also the OCI runtime's name of it.
+    pub id: String,
+    /// Folder with `config.json` and the root file system.
+    pub bundle: PathBuf,
+    /// CRI log; empty: none.
+    pub log: PathBuf,
+    /// Keep standard input open for who attaches.
+    pub stdin: bool,
+    /// Close it after the first who did.
+    pub stdin_once: bool,
+    /// One terminal instead of three streams.
+    pub tty: bool,
+    /// `memory.events` or `memory.oom_control` of its cgroup: whether the kernel killed in it.
+    pub oom_file: Option<PathBuf>,
+}
+
+/// How a container ended (`exit.json`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// Exit code; 128 and the signal's number after a signal.
+    pub exit_code: i32,
+    /// When it was started, nanoseconds since 1970; 0: it was not.
+    #[serde(default)]
+    pub started_at: i64,
+    /// Nanoseconds since 1970.
+    pub finished_at: i64,
+    /// The kernel killed in its cgroup for lack of memory.
+    pub oom: bool,
+}
+
+/// What a supervisor holds of one container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Its id.
+    pub id: String,
+    /// Its first process; 0 before it is there.
+    pub pid: i32,
+    /// Nanoseconds since 1970; 0 before it runs.
+    pub started_at: i64,
+    /// How it ended.
+    pub exit: Option<ExitRecord>,
+}
+
+/// Writes a file so that after any crash it is either as before or whole: a temporary file beside it, flushed, renamed, and the
+/// folder flushed.
+///
+/// # Errors
+/// Of the file system; the temporary file is then removed if it can be.
+pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().ok_or_else(|| io::Error::other("a file without a folder"))?;
+    let mut name = path.file_name().ok_or_else(|| io::Error::other("a file without a name"))?.to_owned();
+    name.push(".tmp");
+    let temporary = folder.join(name);
+    let written = (|| {
+        let mut file = File::create(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        drop(file);
+        fs::rename(&temporary, path)?;
+        File::open(folder)?.sync_all()
+    })();
+    if written.is_err() {
+        // The first error is the one that tells; a leftover is overwritten by the next attempt.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Writes a record as JSON that a person can read, atomically.
+///
+/// # Errors
+/// As [`write_atomically`].
+pub fn write_record<T: Serialize>(path: &Path, record: &T) -> io::Result<()> {
+    let mut text = serde_json::to_vec_pretty(record)?;
+    text.push(b'\n');
+    write_atomically(path, &text)
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// It cannot be read, is too long or is no such record.
+pub fn read_record<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    let length = fs::metadata(path)?.len();
+    if length > MAX_RECORD {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{}: {length} bytes", path.display())));
+    }
+    let text = fs::read(path)?;
+    serde_json::from_slice(&text)
+        .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {e}", path.display())))
+}

@@ -1,0 +1,268 @@
+//! `bosun-pod run`: the loop.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Pid;
+
+use crate::record::{PodPlan, read_record};
+use crate::wire::Answer;
+use crate::{PLAN, READY, SOCKET, hold};
+
+mod attach;
+mod client;
+mod container;
+mod ends;
+mod lines;
+mod log;
+mod requests;
+mod tools;
+
+use client::{Client, MAX_CLIENTS};
+use container::{Container, Stage};
+use tools::Tool;
+
+/// How often strays are looked for: processes of containers without a PID namespace of their own whose parents died. Nothing
+/// tells of their ends, and until then they cost no more than their number.
+const STRAYS: Duration = Duration::from_secs(60);
+/// Bytes of complaints on standard error.
+const MAX_COMPLAINTS: usize = 64 << 10;
+
+/// What a call of the OCI runtime is for.
+#[derive(Debug)]
+enum Purpose {
+    Run { id: String, client: u64, pid_file: PathBuf },
+    Exec { client: u64, pid_file: PathBuf },
+    Signal { client: u64 },
+    Delete,
+}
+
+/// A process in a container that somebody waits for.
+#[derive(Debug)]
+struct Exec {
+    pid: Pid,
+    ended: OwnedFd,
+    client: u64,
+}
+
+/// Whose turn it is.
+#[derive(Clone, Debug)]
+enum Turn {
+    Listener,
+    Client(u64),
+    /// Something ended.
+    Child,
+    Output(String, bool),
+    Console(String),
+    Input(String, u64),
+}
+
+/// The supervisor of one pod.
+#[derive(Debug)]
+struct Supervisor {
+    run: PathBuf,
+    plan: PodPlan,
+    listener: UnixListener,
+    clients: BTreeMap<u64, Client>,
+    containers: BTreeMap<String, Container>,
+    tools: Vec<(Tool, Purpose)>,
+    execs: Vec<Exec>,
+    /// Ends of children that nobody asked about yet: an OCI runtime's process may end before its number is read.
+    strays: VecDeque<(Pid, i32)>,
+    /// Process 1 of the pod's PID namespace.
+    init: Option<(Pid, OwnedFd)>,
+    /// Numbers of clients and of files.
+    next: u64,
+    complained: usize,
+    /// Who wants to know that this has ended.
+    ending: Option<u64>,
+}
+
+/// Supervises the pod of `dir` until it is told to end.
+///
+/// # Errors
+/// It cannot start; nothing is left of it then.
+pub fn supervise(dir: &Path) -> io::Result<()> {
+    let plan: PodPlan = read_record(&dir.join(PLAN))?;
+    // Not a group's leader, as it was started by a program; a terminal and its signals are left behind.
+    rustix::process::setsid()?;
+    std::env::set_current_dir("/")?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    // Process 1 of the pod has to be in the pod's cgroup from its beginning. For all others it is early enough after whoever waits
+    // was told: on cgroup v1, the kernel lets each move wait some 7 ms.
+    let first = plan.namespaces.pid;
+    if first {
+        join(&plan.cgroup_procs)?;
+    }
+    if let Some(score) = plan.oom_score_adj {
+        fs::write("/proc/self/oom_score_adj", score.to_string())?;
+    }
+    let socket = dir.join(SOCKET);
+    match fs::remove_file(&socket) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let init = if plan.namespaces.any() { hold::make_namespaces(dir, &plan.namespaces)? } else { None };
+    let started = Supervisor::start(dir, plan, init);
+    let mut supervisor = match started {
+        Ok(supervisor) => supervisor,
+        Err(e) => {
+            hold::release(dir);
+            return Err(e);
+        }
+    };
+    let mut out = io::stdout();
+    // Whoever started this may be gone already: that is no reason to end.
+    let _ = out.write_all(READY).and_then(|()| out.flush());
+    if !first {
+        let joined = join(&supervisor.plan.cgroup_procs);
+        supervisor.complain(joined.err().map(|e| e.to_string()));
+    }
+    supervisor.serve()
+}
+
+/// Moves this process into the cgroups of these files.
+fn join(cgroup_procs: &[PathBuf]) -> io::Result<()> {
+    for procs in cgroup_procs {
+        fs::write(procs, "0").map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", procs.display())))?;
+    }
+    Ok(())
+}
+
+impl Supervisor {
+    fn start(dir: &Path, plan: PodPlan, init: Option<Pid>) -> io::Result<Self> {
+        let listener = UnixListener::bind(dir.join(SOCKET))?;
+        listener.set_nonblocking(true)?;
+        let init = init.map(|pid| tools::watched(pid.as_raw_nonzero().get())).transpose()?;
+        Ok(Self {
+            run: dir.to_owned(),
+            plan,
+            listener,
+            clients: BTreeMap::new(),
+            containers: BTreeMap::new(),
+            tools: Vec::new(),
+            execs: Vec::new(),
+            strays: VecDeque::new(),
+            init,
+            next: 0,
+            complained: 0,
+            ending: None,
+        })
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        // What the OCI runtime is at is ended first: nobody else would look after it.
+        while self.ending.is_none() || !self.tools.is_empty() {
+            let turns = self.wait()?;
+            for turn in turns {
+                self.take(turn);
+            }
+            self.reap();
+        }
+        if let Some((pid, _)) = &self.init {
+            hold::end_init(*pid)?;
+        }
+        hold::release(&self.run);
+        fs::remove_file(self.run.join(SOCKET))?;
+        if let Some(client) = self.ending {
+            self.tell(client, &Answer::Done);
+        }
+        Ok(())
+    }
+
+    /// Sleeps until something happens.
+    fn wait(&self) -> io::Result<Vec<Turn>> {
+        let (turns, mut fds) = self.watched();
+        let now = Instant::now();
+        let calls = self.tools.iter().map(|(tool, _)| tool.time_left(now).unwrap_or(Duration::from_millis(100)));
+        let strays = self.containers.values().any(|c| matches!(c.stage, Stage::Running { .. })).then_some(STRAYS);
+        let shortest = calls.chain(strays).min();
+        let shortest = shortest.and_then(|d| Timespec::try_from(d).ok());
+        match poll(&mut fds, shortest.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let ready = turns.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
+        Ok(ready.map(|(turn, _)| turn).collect())
+    }
+
+    fn watched(&self) -> (Vec<Turn>, Vec<PollFd<'_>>) {
+        let mut all: Vec<(Turn, BorrowedFd<'_>, PollFlags)> = Vec::new();
+        let read = PollFlags::IN;
+        all.push((Turn::Listener, self.listener.as_fd(), read));
+        all.extend(self.clients.iter().map(|(n, c)| (Turn::Client(*n), c.stream.as_fd(), read)));
+        all.extend(self.tools.iter().map(|(tool, _)| (Turn::Child, tool.ended.as_fd(), read)));
+        all.extend(self.execs.iter().map(|e| (Turn::Child, e.ended.as_fd(), read)));
+        all.extend(self.init.iter().map(|(_, ended)| (Turn::Child, ended.as_fd(), read)));
+        for (id, c) in &self.containers {
+            if let Stage::Running { ended, .. } = &c.stage {
+                all.push((Turn::Child, ended.as_fd(), read));
+            }
+            all.extend(c.stdout.iter().map(|o| (Turn::Output(id.clone(), false), o.fd.as_fd(), read)));
+            all.extend(c.stderr.iter().map(|o| (Turn::Output(id.clone(), true), o.fd.as_fd(), read)));
+            all.extend(c.console.iter().map(|(l, _)| (Turn::Console(id.clone()), l.as_fd(), read)));
+            let Some(to) = &c.stdin else { continue };
+            for a in &c.attached {
+                let turn = Turn::Input(id.clone(), a.client);
+                match &a.input {
+                    _ if !a.pending.is_empty() => all.push((turn, to.as_fd(), PollFlags::OUT)),
+                    Some(from) => all.push((turn, from.as_fd(), read)),
+                    None => {}
+                }
+            }
+        }
+        all.into_iter().map(|(turn, fd, flags)| (turn, PollFd::from_borrowed_fd(fd, flags))).unzip()
+    }
+
+    fn take(&mut self, turn: Turn) {
+        match turn {
+            Turn::Listener => self.accept(),
+            Turn::Client(number) => self.hear(number),
+            // Reaped after all turns.
+            Turn::Child => {}
+            Turn::Output(id, error) => {
+                let complaint = self.containers.get_mut(&id).and_then(|c| c.pump(error));
+                self.complain(complaint);
+            }
+            Turn::Console(id) => {
+                let taken = self.containers.get_mut(&id).map_or(Ok(()), Container::take_console);
+                self.complain(taken.err().map(|e| format!("terminal of {id}: {e}")));
+            }
+            Turn::Input(id, client) => self.feed(&id, client),
+        }
+    }
+
+    fn accept(&mut self) {
+        match Client::accept(&self.listener) {
+            Ok(Some(client)) if self.clients.len() < MAX_CLIENTS => {
+                self.next += 1;
+                self.clients.insert(self.next, client);
+            }
+            Ok(_) => {}
+            Err(e) => self.complain(Some(format!("a connection: {e}"))),
+        }
+    }
+
+    /// Answers; who cannot be answered is cut.
+    fn tell(&mut self, client: u64, answer: &Answer) {
+        let told = self.clients.get_mut(&client).is_none_or(|c| c.tell(answer));
+        if !told {
+            self.drop_client(client);
+        }
+    }
+
+    /// Says something to the log of this process, within bounds.
+    fn complain(&mut self, words: Option<String>) {
+        let Some(words) = words.filter(|_| self.complained < MAX_COMPLAINTS) else { return };
+        self.complained += words.len();
+        // Nobody may read it.
+        let _ = writeln!(io::stderr(), "bosun-pod {}: {words}", self.plan.id);
+    }
+}

@@ -1,0 +1,31 @@
+//! The server of this crate's tests: `serve FOLDER BOSUN_POD`, with images in `FOLDER/images` and, if it is there, networks of
+//! `FOLDER/net.d`. For everything else there is `bosun runtime`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use runtime_server::{CniNetworks, DirectoryImages, NoNetwork, Options, PodNetworks, Server};
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut words = std::env::args_os().skip(1).map(PathBuf::from);
+    let (Some(dir), Some(supervisor)) = (words.next(), words.next()) else { return Err("FOLDER BOSUN_POD".into()) };
+    let options = Options {
+        root: dir.join("lib"),
+        run: dir.join("run"),
+        listen: dir.join("cri.sock"),
+        oci_runtime: "/usr/sbin/runc".into(),
+        supervisor,
+        systemd_cgroup: false,
+    };
+    let configurations = dir.join("net.d");
+    let networks: Arc<dyn PodNetworks> = if configurations.exists() {
+        CniNetworks::start(&configurations, vec!["/usr/lib/cni".into()], &dir.join("cni"))
+    } else {
+        Arc::new(NoNetwork)
+    };
+    let images = Arc::new(DirectoryImages::new(&dir.join("images")));
+    let server = Server::start(options, images, networks).await?;
+    println!("serving");
+    Ok(server.run(std::future::pending()).await?)
+}

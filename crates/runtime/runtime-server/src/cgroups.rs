@@ -1,0 +1,46 @@
+//! Where the cgroups of a pod are.
+
+use std::path::{Path, PathBuf};
+
+use ports::stats::StatsSource;
+
+use crate::records::SandboxRecord;
+use crate::runtime::Runtime;
+
+/// The cgroup of supervisor and process 1. With systemd none: its scopes are systemd's to make.
+pub(crate) fn of_sandbox(sandbox: &SandboxRecord) -> Option<String> {
+    let parent = sandbox.cgroup_parent();
+    let path = container_spec::cgroup_path(parent, &sandbox.id)?;
+    (!path.contains(':')).then_some(path)
+}
+
+/// `cgroup.procs` of a cgroup, where a supervisor is to be.
+pub(crate) fn procs_files(rt: &Runtime, cgroup: &str) -> Vec<PathBuf> {
+    let below = cgroup.trim_start_matches('/');
+    if rt.node.cgroup_v2 {
+        return vec![PathBuf::from("/sys/fs/cgroup").join(below).join("cgroup.procs")];
+    }
+    // Memory is what a supervisor uses; each further hierarchy costs a wait of the kernel's per pod.
+    vec![PathBuf::from("/sys/fs/cgroup/memory").join(below).join("cgroup.procs")]
+}
+
+/// The cgroup of a container, for whoever reads or empties it; with systemd it is looked for.
+pub(crate) fn of_container(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Option<String> {
+    match container_spec::cgroup_path(sandbox.cgroup_parent(), id) {
+        Some(path) if !path.contains(':') => Some(path),
+        Some(_) => rt.stats.container_cgroup(sandbox.cgroup_parent(), id),
+        // Without a parent, the OCI runtime makes one of this name.
+        None => Some(format!("/{id}")),
+    }
+}
+
+/// The file that says whether the kernel killed in a container for lack of memory.
+pub(crate) fn oom_file(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Option<PathBuf> {
+    let cgroup = of_container(rt, sandbox, id)?;
+    let below = cgroup.trim_start_matches('/');
+    let root = Path::new("/sys/fs/cgroup");
+    Some(match rt.node.cgroup_v2 {
+        true => root.join(below).join("memory.events"),
+        false => root.join("memory").join(below).join("memory.oom_control"),
+    })
+}

@@ -1,0 +1,317 @@
+//! Containers: made, started, stopped, removed.
+//!
+//! `CreateContainer` makes root file system and spec; the OCI runtime is called by `StartContainer`, as with containerd, so that
+//! what cannot be started fails there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use container_spec::{NodeFacts, PodNamespaces, Request as SpecRequest, SeccompChoice, container_spec, seccomp_choice};
+use cri_api::v1;
+use host_linux::LinuxFs;
+use oci_spec::runtime::Spec;
+use pod_supervisor::wire::{Answer, Request};
+use pod_supervisor::{ContainerPlan, ExitRecord, NAMESPACES};
+use ports::host::{CgroupFs, HostFs};
+use tracing::info;
+
+use crate::error::{At, Done, RuntimeError};
+use crate::images::{ImageError, ImageView};
+use crate::records::{ContainerRecord, PodStage, SandboxRecord, User};
+use crate::runtime::{Container, Runtime, new_id, now};
+use crate::supervisor::{self, SupervisorError};
+use crate::{cgroups, ends, pod_files, process, status};
+
+mod rootfs;
+
+/// Exit code of a container that could not be started, as containerd has it.
+const START_FAILED: i32 = 128;
+/// How long a killed container may take to be gone.
+const KILL_TIME: Duration = Duration::from_secs(30);
+
+/// Makes a container; answers its id.
+pub(crate) async fn create(rt: &Arc<Runtime>, pod: &str, config: v1::ContainerConfig) -> Done<String> {
+    let pod = rt.pod(pod)?;
+    let sandbox = pod.record();
+    if sandbox.stage != PodStage::Ready {
+        return Err(RuntimeError::Refused(format!("sandbox {:?} is not ready", pod.id)));
+    }
+    if config.metadata.is_none() {
+        return Err(RuntimeError::Refused("container config must include metadata".into()));
+    }
+    let asked = config.image.as_ref().map(|i| i.image.clone()).unwrap_or_default();
+    let images = Arc::clone(&rt.images);
+    let found = rt.blocking.run(move || Ok(images.resolve(&asked)?.ok_or(ImageError::NotFound(asked))?));
+    let image = found.await?;
+    let container = rt.add_container(record(&sandbox, config, &image))?;
+    let _work = container.work.lock().await;
+    let target = target_pid(rt, &container.record())?;
+    let shared = (Arc::clone(rt), sandbox, container.record());
+    match rt.blocking.run(move || make(&shared.0, &shared.1, shared.2, &image, target)).await {
+        Ok(made) => {
+            container.change(|r| *r = made);
+            rt.happened(&container.id, &pod.id, v1::ContainerEventType::ContainerCreatedEvent);
+            Ok(container.id.clone())
+        }
+        Err(e) => {
+            let (shared, record) = (Arc::clone(rt), container.record());
+            let undone = rt.blocking.run(move || erase(&shared, &record.pod, &record.id)).await;
+            match undone {
+                Ok(()) => rt.forget_container(&container.id),
+                Err(undo) => {
+                    tracing::warn!(container = container.id, "a container that failed is not gone yet: {undo}")
+                }
+            }
+            Err(e)
+        }
+    }
+}
+
+fn record(sandbox: &SandboxRecord, config: v1::ContainerConfig, image: &ImageView) -> ContainerRecord {
+    let by_config = status::signal_number(config.stop_signal());
+    let by_image = status::signal_by_name(&image.stop_signal);
+    let log_path = match (sandbox.config.log_directory.as_str(), config.log_path.as_str()) {
+        ("", _) | (_, "") => String::new(),
+        (folder, file) => Path::new(folder).join(file).to_string_lossy().into_owned(),
+    };
+    ContainerRecord {
+        id: new_id(),
+        pod: sandbox.id.clone(),
+        created_at: now(),
+        started_at: 0,
+        pid: 0,
+        exit: None,
+        reason: String::new(),
+        message: String::new(),
+        image_id: image.id.clone(),
+        image_ref: image.repo_digests.first().unwrap_or(&image.id).clone(),
+        stop_signal: by_config.or(by_image).unwrap_or(15),
+        user: User::default(),
+        log_path,
+        config,
+    }
+}
+
+/// The process whose PID namespace is joined, where that is asked for.
+fn target_pid(rt: &Runtime, record: &ContainerRecord) -> Done<Option<u32>> {
+    let context = record.config.linux.as_ref().and_then(|l| l.security_context.as_ref());
+    let Some(options) = context.and_then(|c| c.namespace_options.as_ref()) else { return Ok(None) };
+    if options.pid() != v1::NamespaceMode::Target {
+        return Ok(None);
+    }
+    let target = rt.container(&options.target_id)?;
+    if target.pod != record.pod {
+        return Err(RuntimeError::Refused(format!("container {:?} is not in this pod", target.id)));
+    }
+    let target = target.record();
+    let running = target.state() == v1::ContainerState::ContainerRunning;
+    Ok(u32::try_from(target.pid).ok().filter(|pid| *pid > 0 && running))
+}
+
+/// Record, root file system, spec.
+fn make(
+    rt: &Runtime,
+    sandbox: &SandboxRecord,
+    mut record: ContainerRecord,
+    image: &ImageView,
+    target_pid: Option<u32>,
+) -> Done<ContainerRecord> {
+    let options = &rt.options;
+    let folder = options.containers_root(&record.pod).join(&record.id);
+    crate::options::private_dir(&folder)?;
+    record.write(options)?;
+    rt.images.hold(image, &record.id)?;
+    let bundle = options.bundle(&record.pod, &record.id);
+    rootfs::mount(&rt.images.lowers(image)?, &folder, &bundle)?;
+    let spec = spec(rt, sandbox, &record, image, target_pid)?;
+    let path = bundle.join("config.json");
+    let text = serde_json::to_vec(&spec).map_err(std::io::Error::from).at("write", &path)?;
+    std::fs::write(&path, text).at("write", &path)?;
+    if let Some(user) = spec.process().as_ref().map(|p| p.user()) {
+        let groups = user.additional_gids().clone().unwrap_or_default();
+        record.user = User { uid: user.uid(), gid: user.gid(), groups };
+    }
+    if let Some(folder) = Path::new(&record.log_path).parent().filter(|_| !record.log_path.is_empty()) {
+        std::fs::create_dir_all(folder).at("mkdir", folder)?;
+    }
+    Ok(record)
+}
+
+fn spec(
+    rt: &Runtime,
+    sandbox: &SandboxRecord,
+    record: &ContainerRecord,
+    image: &ImageView,
+    target_pid: Option<u32>,
+) -> Done<Spec> {
+    let options = &rt.options;
+    let config = &record.config;
+    let context = config.linux.as_ref().and_then(|l| l.security_context.as_ref());
+    let rootfs = options.bundle(&record.pod, &record.id).join(rootfs::NAME);
+    let users = process::user_files(&rootfs)?;
+    let seccomp_file = match seccomp_choice(context)? {
+        SeccompChoice::File(path) => Some(process::seccomp_file(&path)?),
+        _ => None,
+    };
+    let privileged = context.is_some_and(|c| c.privileged);
+    let host_devices = if privileged { process::host_devices()? } else { Vec::new() };
+    let node = NodeFacts { host_devices, ..rt.node.clone() };
+    let spec = container_spec(&SpecRequest {
+        container_id: &record.id,
+        sandbox_id: &record.pod,
+        config,
+        sandbox: &sandbox.config,
+        image: &image.process,
+        users: &users,
+        namespaces: &namespaces(options, sandbox),
+        target_pid,
+        files: &pod_files::pod_files(options, sandbox),
+        sources: &process::mount_sources(&config.mounts)?,
+        devices: &process::devices(&config.devices)?,
+        seccomp_file: seccomp_file.as_deref(),
+        node: &node,
+    })?;
+    Ok(spec)
+}
+
+fn namespaces(options: &crate::Options, sandbox: &SandboxRecord) -> PodNamespaces {
+    let modes = sandbox.namespaces();
+    let folder = options.pod_run(&sandbox.id).join(NAMESPACES);
+    let has = |mode: v1::NamespaceMode, name: &str| (mode == v1::NamespaceMode::Pod).then(|| folder.join(name));
+    PodNamespaces {
+        network: has(modes.network(), "net"),
+        uts: has(modes.network(), "uts"),
+        ipc: has(modes.ipc(), "ipc"),
+        pid: has(modes.pid(), "pid"),
+        user: None,
+    }
+}
+
+/// Starts a container.
+pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
+    let container = rt.container(id)?;
+    let _work = container.work.lock().await;
+    let record = container.record();
+    if record.state() != v1::ContainerState::ContainerCreated {
+        return Err(RuntimeError::Refused(format!("container {id:?} was started already")));
+    }
+    let sandbox = rt.pod(&record.pod)?.record();
+    let plan = ContainerPlan {
+        id: record.id.clone(),
+        bundle: rt.options.bundle(&record.pod, &record.id),
+        log: PathBuf::from(&record.log_path),
+        stdin: record.config.stdin,
+        stdin_once: record.config.stdin_once,
+        tty: record.config.tty,
+        oom_file: cgroups::oom_file(rt, &sandbox, id),
+    };
+    let asked = supervisor::ask(&rt.socket(&record.pod), id, &Request::Run { container: plan }).await;
+    match asked {
+        // The end may have been told already: it is not undone.
+        Ok(Answer::Started { pid, started_at }) => {
+            container.change(|r| (r.pid, r.started_at) = (pid, started_at));
+        }
+        Ok(other) => return Err(SupervisorError::Strange(format!("{other:?}")).into()),
+        Err(e @ (SupervisorError::Failed(_) | SupervisorError::Gone)) => {
+            let exit = ExitRecord { exit_code: START_FAILED, started_at: 0, finished_at: now(), oom: false };
+            container.change(|r| {
+                (r.reason, r.message) = ("StartError".into(), e.to_string());
+                r.exit.get_or_insert(exit);
+            });
+            container.ended.send_replace(true);
+            rt.write_container(&container).await?;
+            return Err(e.into());
+        }
+        Err(e) => return Err(e.into()),
+    }
+    // The supervisor knows of it, and so does its record of the end: nobody has to wait for the disk.
+    let (shared, written) = (Arc::clone(rt), Arc::clone(&container));
+    tokio::spawn(async move {
+        if let Err(e) = shared.write_container(&written).await {
+            tracing::warn!(container = written.id, "that it was started is not in its record yet: {e}");
+        }
+    });
+    rt.happened(id, &container.pod, v1::ContainerEventType::ContainerStartedEvent);
+    info!(container = id, "started");
+    Ok(())
+}
+
+/// Stops a container: its signal, and after `grace` SIGKILL. One that is not there or has ended is fine.
+pub(crate) async fn stop(rt: &Arc<Runtime>, id: &str, grace: Duration) -> Done<()> {
+    let Some(container) = rt.find_container(id) else { return Ok(()) };
+    let record = container.record();
+    let asks = record.state() == v1::ContainerState::ContainerRunning && !grace.is_zero();
+    if asks && signal(rt, &record, record.stop_signal).await? && wait(&container, grace).await {
+        return Ok(());
+    }
+    kill(rt, &container).await
+}
+
+/// Kills a container and waits for its end.
+pub(crate) async fn kill(rt: &Arc<Runtime>, container: &Arc<Container>) -> Done<()> {
+    let record = container.record();
+    match record.state() {
+        v1::ContainerState::ContainerExited => return Ok(()),
+        v1::ContainerState::ContainerRunning => {}
+        // Never started: there is nothing to end, and it will not be.
+        _ => return Ok(()),
+    }
+    if !signal(rt, &record, 9).await? {
+        // Nobody else will: whoever watches a pod does not act on one that is being stopped.
+        ends::make(rt, container).await;
+    }
+    if wait(container, KILL_TIME).await {
+        return Ok(());
+    }
+    Err(RuntimeError::Late(format!("container {:?} has been killed and does not end", container.id)))
+}
+
+/// Sends a signal; `false`: there is no supervisor that could.
+async fn signal(rt: &Arc<Runtime>, record: &ContainerRecord, signal: i32) -> Done<bool> {
+    let request = Request::Signal { id: record.id.clone(), signal };
+    match supervisor::ask(&rt.socket(&record.pod), &record.id, &request).await {
+        Ok(_) => Ok(true),
+        Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+async fn wait(container: &Container, time: Duration) -> bool {
+    let mut ended = container.ended.subscribe();
+    tokio::time::timeout(time, ended.wait_for(|ended| *ended)).await.is_ok_and(|r| r.is_ok())
+}
+
+/// Removes a container, killing it if it runs. One that is not there is fine.
+pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
+    let Some(container) = rt.find_container(id) else { return Ok(()) };
+    let _work = container.work.lock().await;
+    kill(rt, &container).await?;
+    let forget = Request::Forget { id: id.to_owned() };
+    match supervisor::ask(&rt.socket(&container.pod), id, &forget).await {
+        Ok(_) | Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {}
+        Err(e) => return Err(e.into()),
+    }
+    container.write_no_more().await;
+    let (shared, record) = (Arc::clone(rt), container.record());
+    rt.blocking.run(move || erase(&shared, &record.pod, &record.id)).await?;
+    rt.forget_container(id);
+    rt.happened(id, &container.pod, v1::ContainerEventType::ContainerDeletedEvent);
+    Ok(())
+}
+
+/// Undoes [`make`]; the folder with the record goes last.
+pub(crate) fn erase(rt: &Runtime, pod: &str, id: &str) -> Done<()> {
+    if let Some(sandbox) = rt.find_pod(pod)
+        && let Some(cgroup) = cgroups::of_container(rt, &sandbox.record(), id)
+    {
+        // The OCI runtime does this; it may have been killed.
+        rt.cgroups.remove(&cgroup)?;
+    }
+    let bundle = rt.options.bundle(pod, id);
+    rootfs::unmount(&bundle)?;
+    LinuxFs.remove_tree(&bundle)?;
+    rt.images.release(id)?;
+    LinuxFs.remove_tree(&rt.options.containers_root(pod).join(id))?;
+    Ok(())
+}

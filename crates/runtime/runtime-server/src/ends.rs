@@ -1,0 +1,97 @@
+//! How containers end: told by their supervisor, found on the disk, or made to where there is no supervisor any more.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cri_api::v1;
+use pod_supervisor::ExitRecord;
+use ports::host::CgroupFs;
+use tracing::warn;
+
+use crate::runtime::{Container, Runtime, now};
+use crate::{cgroups, records};
+
+const LOST: &str = "SupervisorLost";
+const LOST_MESSAGE: &str = "the pod's supervisor ended, and its containers were killed with it";
+/// 128 and SIGKILL.
+const KILLED: i32 = 137;
+const DELETE_TIME: Duration = Duration::from_secs(30);
+
+/// Takes in that a container has ended. Told twice is told once.
+pub(crate) async fn take_in(
+    rt: &Arc<Runtime>,
+    container: &Arc<Container>,
+    exit: ExitRecord,
+    reason: &str,
+    message: &str,
+) {
+    let mut first = false;
+    container.change(|r| {
+        first = r.exit.is_none();
+        if first {
+            // A power cut may have come before the record of the start.
+            r.started_at = if r.started_at == 0 { exit.started_at } else { r.started_at };
+            r.exit = Some(exit);
+            (r.reason, r.message) = (reason.to_owned(), message.to_owned());
+        }
+    });
+    if !first {
+        return;
+    }
+    if let Err(e) = rt.write_container(container).await {
+        // The supervisor's own record is on the disk: nothing is lost.
+        warn!(container = container.id, "the end of a container is not in its record yet: {e}");
+    }
+    container.ended.send_replace(true);
+    rt.happened(&container.id, &container.pod, v1::ContainerEventType::ContainerStoppedEvent);
+}
+
+/// What the supervisor has written.
+pub(crate) async fn on_disk(rt: &Arc<Runtime>, container: &Arc<Container>) -> Option<ExitRecord> {
+    let (shared, pod, id) = (Arc::clone(rt), container.pod.clone(), container.id.clone());
+    match rt.blocking.run(move || records::read_exit(&shared.options, &pod, &id)).await {
+        Ok(exit) => exit,
+        Err(e) => {
+            warn!(container = container.id, "how it ended cannot be read: {e}");
+            None
+        }
+    }
+}
+
+/// Ends a container whose supervisor is gone.
+pub(crate) async fn make(rt: &Arc<Runtime>, container: &Arc<Container>) {
+    delete(rt, &container.id).await;
+    let pod = rt.find_pod(&container.pod).map(|p| p.record());
+    if let Some(cgroup) = pod.and_then(|pod| cgroups::of_container(rt, &pod, &container.id)) {
+        empty(rt, &container.id, cgroup).await;
+    }
+    match on_disk(rt, container).await {
+        Some(exit) => take_in(rt, container, exit, "", "").await,
+        None => {
+            let started_at = container.record().started_at;
+            let exit = ExitRecord { exit_code: KILLED, started_at, finished_at: now(), oom: false };
+            take_in(rt, container, exit, LOST, LOST_MESSAGE).await;
+        }
+    }
+}
+
+/// Kills what runs in a cgroup, and removes it.
+pub(crate) async fn empty(rt: &Arc<Runtime>, whose: &str, cgroup: String) {
+    let shared = Arc::clone(rt);
+    if let Err(e) = rt.blocking.run(move || Ok(shared.cgroups.remove(&cgroup)?)).await {
+        warn!(id = whose, "its cgroup is not empty: {e}");
+    }
+}
+
+/// `runc delete --force`: what the supervisor would have done. A container that the OCI runtime does not know is fine.
+async fn delete(rt: &Arc<Runtime>, id: &str) {
+    let mut call = tokio::process::Command::new(&rt.options.oci_runtime);
+    call.arg("--root").arg(rt.options.oci_root()).args(["delete", "--force", id]);
+    call.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    match tokio::time::timeout(DELETE_TIME, call.status()).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(e)) => warn!(container = id, "the OCI runtime cannot be called: {e}"),
+        Err(_) => warn!(container = id, "the OCI runtime did not end in {DELETE_TIME:?}"),
+    }
+}

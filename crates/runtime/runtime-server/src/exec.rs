@@ -1,0 +1,150 @@
+//! Commands in containers.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cri_api::v1;
+use oci_spec::runtime::{Process, Spec};
+use pod_supervisor::wire::{Answer, Request};
+use rustix::pipe::PipeFlags;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+
+use crate::error::{At, Done, RuntimeError};
+use crate::records::ContainerRecord;
+use crate::runtime::{Container, Runtime, new_id};
+use crate::supervisor::{Line, SupervisorError, checked};
+
+/// Bytes of each stream that an answer holds (containerd's limit). The rest is read and thrown away.
+const MAX_OUTPUT: usize = 16 << 20;
+/// How long output is waited for after the command ended: something that it left behind may hold the stream.
+const DRAIN: Duration = Duration::from_secs(1);
+/// Bytes of a `config.json`.
+const MAX_SPEC: u64 = 16 << 20;
+
+/// The process of a command: the container's own, with other words.
+fn process(bundle: &Path, command: &[String], terminal: bool) -> Done<Process> {
+    let path = bundle.join("config.json");
+    let mut text = Vec::new();
+    let file = fs::File::open(&path).at("open", &path)?;
+    file.take(MAX_SPEC).read_to_end(&mut text).at("read", &path)?;
+    let spec: Spec = serde_json::from_slice(&text).map_err(io::Error::from).at("read", &path)?;
+    let missing = || RuntimeError::Refused("the container has no process".into());
+    let mut process = spec.process().clone().ok_or_else(missing)?;
+    process.set_args(Some(command.to_vec())).set_terminal(Some(terminal));
+    Ok(process)
+}
+
+/// A file that goes with its owner.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It lies in a folder that goes with the pod.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+pub(crate) async fn write_process(
+    rt: &Arc<Runtime>,
+    record: &ContainerRecord,
+    command: Vec<String>,
+    terminal: bool,
+) -> Done<Scratch> {
+    let bundle = rt.options.bundle(&record.pod, &record.id);
+    let file = Scratch(bundle.join(format!("exec-{}.json", &new_id()[..16])));
+    let path = file.0.clone();
+    let written = move || {
+        let process = process(&bundle, &command, terminal)?;
+        let text = serde_json::to_vec(&process).map_err(io::Error::from).at("write", &path)?;
+        fs::write(&path, text).at("write", &path)
+    };
+    rt.blocking.run(written).await?;
+    Ok(file)
+}
+
+fn output() -> Done<(pipe::Receiver, OwnedFd)> {
+    let named = Path::new("pipe");
+    let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).at("make", named)?;
+    rustix::io::ioctl_fionbio(&ours, true).at("make", named)?;
+    Ok((pipe::Receiver::from_owned_fd(ours).at("make", named)?, theirs))
+}
+
+/// Reads to the end into `to`, as much as an answer holds.
+async fn collect(mut from: pipe::Receiver, to: &mut Vec<u8>) -> io::Result<()> {
+    let mut piece = vec![0; 32 << 10];
+    loop {
+        let count = from.read(&mut piece).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        let room = MAX_OUTPUT.saturating_sub(to.len());
+        to.extend_from_slice(&piece[..count.min(room)]);
+    }
+}
+
+/// A running container.
+pub(crate) fn running(rt: &Runtime, id: &str) -> Done<(Arc<Container>, ContainerRecord)> {
+    let container = rt.container(id)?;
+    let record = container.record();
+    if record.state() != v1::ContainerState::ContainerRunning {
+        return Err(RuntimeError::Refused(format!("container {id:?} is not running")));
+    }
+    Ok((container, record))
+}
+
+/// Runs a command and answers what it wrote. `limit` zero: as long as it takes. Out of time it is killed.
+pub(crate) async fn sync(rt: &Arc<Runtime>, request: v1::ExecSyncRequest) -> Done<v1::ExecSyncResponse> {
+    let (_, record) = running(rt, &request.container_id)?;
+    if request.cmd.is_empty() {
+        return Err(RuntimeError::Refused("no command specified".into()));
+    }
+    let limit = u64::try_from(request.timeout).ok().filter(|s| *s > 0).map(Duration::from_secs);
+    let file = write_process(rt, &record, request.cmd.clone(), false).await?;
+    let done = run(rt, &record, &file.0);
+    match limit {
+        None => done.await,
+        Some(limit) => tokio::time::timeout(limit, done)
+            .await
+            .map_err(|_| RuntimeError::Late(format!("timeout {limit:?} exceeded: {:?}", request.cmd)))?,
+    }
+}
+
+async fn run(rt: &Arc<Runtime>, record: &ContainerRecord, process: &Path) -> Done<v1::ExecSyncResponse> {
+    let (stdout, theirs) = output()?;
+    let (stderr, theirs_too) = output()?;
+    let null = fs::File::open("/dev/null").at("open", Path::new("/dev/null"))?;
+    let exec = Request::Exec { id: record.id.clone(), process: process.to_owned(), console: None };
+    let passed = [null.as_fd(), theirs.as_fd(), theirs_too.as_fd()];
+    // The command ends with this connection, so also when whoever asked goes away.
+    let mut line = Line::open(&rt.socket(&record.pod), &exec, &passed).await?;
+    drop((null, theirs, theirs_too));
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit_code = {
+        let reading = async { tokio::try_join!(collect(stdout, &mut out), collect(stderr, &mut err)) };
+        tokio::pin!(reading);
+        let mut read = None;
+        let exit_code = loop {
+            tokio::select! {
+                done = &mut reading, if read.is_none() => read = Some(done),
+                answer = line.answer() => match checked(&record.id, answer?)? {
+                    Answer::Started { .. } => {}
+                    Answer::Exited { exit_code } => break exit_code,
+                    other => return Err(SupervisorError::Strange(format!("{other:?}")).into()),
+                },
+            }
+        };
+        if read.is_none() {
+            read = tokio::time::timeout(DRAIN, reading).await.ok();
+        }
+        if let Some(read) = read {
+            read.at("read", Path::new("pipe"))?;
+        }
+        exit_code
+    };
+    Ok(v1::ExecSyncResponse { stdout: out, stderr: err, exit_code })
+}

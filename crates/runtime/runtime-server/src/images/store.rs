@@ -1,0 +1,134 @@
+//! The images of the node's own store, pulled from registries.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use container_spec::ImageProcess;
+use cri_api::v1;
+use image_store::{Image, ImageStore, StoreError};
+use registry::{Credentials, Progress, Puller, Request, Settings};
+
+use super::{ImageError, ImageView, Images};
+
+/// How long a removal waits for other processes that change the store.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// The store, and what fills it.
+#[derive(Clone, Debug)]
+pub struct StoreImages {
+    store: ImageStore,
+    puller: Puller,
+}
+
+impl StoreImages {
+    /// Opens the store in `root`; `hosts` is the folder of `hosts.toml` files, as containerd's `config_path`.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn open(root: &std::path::Path, hosts: Option<PathBuf>) -> Result<Self, StoreError> {
+        let store = ImageStore::open(root)?;
+        let settings = Settings { hosts_dir: hosts, ..Settings::default() };
+        Ok(Self { puller: Puller::new(store.clone(), settings), store })
+    }
+
+    fn image(&self, id: &str) -> Result<Image, ImageError> {
+        let found = self.store.resolve(id).map_err(|e| failed(id, &e))?;
+        found.ok_or_else(|| ImageError::NotFound(id.to_owned()))
+    }
+}
+
+fn failed(name: &str, error: &dyn std::error::Error) -> ImageError {
+    let (mut reason, mut source) = (error.to_string(), error.source());
+    while let Some(cause) = source {
+        reason = format!("{reason}: {cause}");
+        source = cause.source();
+    }
+    ImageError::Failed { name: name.to_owned(), reason }
+}
+
+fn view(image: Image) -> ImageView {
+    let defaults = image.config.config.clone();
+    ImageView {
+        id: image.id.to_string(),
+        repo_tags: image.repo_tags,
+        repo_digests: image.repo_digests,
+        size: image.size_bytes,
+        pinned: image.pinned,
+        process: ImageProcess {
+            entrypoint: defaults.entrypoint,
+            cmd: defaults.cmd,
+            env: defaults.env,
+            working_dir: defaults.working_dir,
+            user: defaults.user,
+        },
+        stop_signal: defaults.stop_signal,
+    }
+}
+
+/// What a kubelet sends with a pull; of several kinds the most exact one counts, as in containerd.
+fn credentials(auth: v1::AuthConfig) -> Option<Credentials> {
+    if !auth.username.is_empty() {
+        return Some(Credentials::Password { username: auth.username, password: auth.password });
+    }
+    if !auth.identity_token.is_empty() {
+        return Some(Credentials::IdentityToken(auth.identity_token));
+    }
+    (!auth.registry_token.is_empty()).then(|| Credentials::RegistryToken(auth.registry_token))
+}
+
+#[async_trait]
+impl Images for StoreImages {
+    fn resolve(&self, reference: &str) -> Result<Option<ImageView>, ImageError> {
+        Ok(self.store.resolve(reference).map_err(|e| failed(reference, &e))?.map(view))
+    }
+
+    fn lowers(&self, image: &ImageView) -> Result<Vec<PathBuf>, ImageError> {
+        Ok(self.store.lowers(&self.image(&image.id)?))
+    }
+
+    fn hold(&self, image: &ImageView, holder: &str) -> Result<(), ImageError> {
+        let image = self.image(&image.id)?;
+        self.store.lease(&image, holder).map(drop).map_err(|e| failed(&image.id.to_string(), &e))
+    }
+
+    fn release(&self, holder: &str) -> Result<(), ImageError> {
+        self.store.release(holder).map(drop).map_err(|e| failed(holder, &e))
+    }
+
+    fn list(&self) -> Result<Vec<ImageView>, ImageError> {
+        Ok(self.store.list().map_err(|e| failed("", &e))?.into_iter().map(view).collect())
+    }
+
+    async fn pull(&self, reference: &str, auth: Option<v1::AuthConfig>) -> Result<String, ImageError> {
+        let credentials = auth.and_then(credentials);
+        let request = Request { image: reference.to_owned(), credentials, pinned: false };
+        let image = self.puller.pull(&request, &Progress::default()).await;
+        Ok(image.map_err(|e| failed(reference, &e))?.id.to_string())
+    }
+
+    async fn remove(&self, reference: &str) -> Result<(), ImageError> {
+        let (store, name) = (self.store.clone(), reference.to_owned());
+        let removed = blocking(reference, move || match store.remove(&name, WAIT) {
+            Err(StoreError::NoImage(_)) => Ok(()),
+            other => other.map(drop),
+        });
+        removed.await
+    }
+
+    async fn usage(&self) -> Result<(PathBuf, u64, u64), ImageError> {
+        let store = self.store.clone();
+        let usage = blocking("", move || store.usage()).await?;
+        Ok((self.store.root().to_owned(), usage.bytes, usage.inodes))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    name: &str,
+    call: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, ImageError> {
+    match tokio::task::spawn_blocking(call).await {
+        Ok(done) => done.map_err(|e| failed(name, &e)),
+        Err(e) => Err(failed(name, &e)),
+    }
+}

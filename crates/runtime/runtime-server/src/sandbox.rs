@@ -1,0 +1,229 @@
+//! Pod sandboxes. One is made in steps; each step has an undo that may be done again and after half of the step, so that a failed
+//! beginning, a stop, a removal and what a crash left are all taken down by the same function.
+//!
+//! | step | undo |
+//! |---|---|
+//! | record on the disk (before all that outlives this process) | removed last |
+//! | folders, `resolv.conf`, `hosts`, `hostname`, `/dev/shm` | unmounted; folders removed with the sandbox |
+//! | cgroup of the sandbox | emptied and removed |
+//! | supervisor, which makes the namespaces | told to end, or killed with its cgroup; mounts of namespaces go |
+//! | network | plugins take it back |
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cri_api::v1;
+use host_linux::{LinuxFs, LinuxMounts};
+use pod_supervisor::wire::Request;
+use pod_supervisor::{NAMESPACES, NamespacePlan, PLAN, PodPlan, record};
+use ports::host::{CgroupFs, HostFs, Mounter};
+use tracing::{info, warn};
+
+use crate::error::{At, Done, RuntimeError};
+use crate::network::PodNetwork;
+use crate::records::{PodStage, SandboxRecord};
+use crate::runtime::{Pod, Runtime, new_id, now};
+use crate::supervisor::{self, SupervisorError};
+use crate::{cgroups, container, follow, pod_files};
+
+/// What a kubelet gives the process that holds a sandbox: it goes last.
+const OOM_SCORE_ADJ: i32 = -998;
+
+/// Makes a pod sandbox; answers its id.
+pub(crate) async fn run(rt: &Arc<Runtime>, config: v1::PodSandboxConfig, handler: String) -> Done<String> {
+    check(&config, &handler)?;
+    let pod = rt.add_pod(SandboxRecord {
+        id: new_id(),
+        stage: PodStage::Starting,
+        created_at: now(),
+        runtime_handler: handler,
+        network: PodNetwork::default(),
+        network_removed: false,
+        config,
+    })?;
+    let _work = pod.work.lock().await;
+    match make(rt, &pod).await {
+        Ok(()) => {
+            rt.happened(&pod.id, &pod.id, v1::ContainerEventType::ContainerCreatedEvent);
+            rt.happened(&pod.id, &pod.id, v1::ContainerEventType::ContainerStartedEvent);
+            Ok(pod.id.clone())
+        }
+        Err(e) => {
+            // What cannot be undone now stays known as a sandbox that is not ready: whoever asked removes it.
+            let undone = async {
+                take_down(rt, &pod).await?;
+                erase(rt, &pod).await
+            };
+            if let Err(undo) = undone.await {
+                warn!(pod = pod.id, "a sandbox that failed is not gone yet: {undo}");
+            }
+            Err(e)
+        }
+    }
+}
+
+/// What this runtime does not do is refused before anything is made.
+fn check(config: &v1::PodSandboxConfig, handler: &str) -> Done<()> {
+    if !handler.is_empty() {
+        return Err(RuntimeError::Refused(format!("no runtime for {handler:?} is configured")));
+    }
+    if config.metadata.is_none() {
+        return Err(RuntimeError::Refused("sandbox config must include metadata".into()));
+    }
+    let context = config.linux.as_ref().and_then(|l| l.security_context.as_ref());
+    let users = context.and_then(|c| c.namespace_options.as_ref()).and_then(|o| o.userns_options.as_ref());
+    if users.is_some_and(|u| u.mode() == v1::NamespaceMode::Pod) {
+        return Err(RuntimeError::Unsupported(
+            "pods with users of their own are not supported by this runtime yet".into(),
+        ));
+    }
+    Ok(())
+}
+
+async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
+    let (shared, this) = (Arc::clone(rt), pod.record());
+    rt.blocking.run(move || prepare(&shared, &this)).await?;
+    let started = supervisor::start(&rt.options.supervisor, &rt.options.pod_run(&pod.id)).await?;
+    let record = pod.record();
+    if !record.host_network() {
+        let namespace = rt.options.pod_run(&pod.id).join(NAMESPACES).join("net");
+        let network = rt.networks.add(&pod.id, &record.config, &namespace).await?;
+        pod.change(|r| r.network = network);
+    }
+    let ready = pod.change(|r| r.stage = PodStage::Ready);
+    // In memory: it must outlive this process, but not the machine. The record on the disk follows.
+    ready.write_ready(&rt.options)?;
+    let (shared, written) = (Arc::clone(rt), Arc::clone(pod));
+    tokio::spawn(async move {
+        if let Err(e) = shared.write_pod(&written).await {
+            warn!(pod = written.id, "that it is ready is not in its record yet: {e}");
+        }
+    });
+    follow::watch(rt, pod);
+    info!(pod = pod.id, supervisor = started, "sandbox is ready");
+    Ok(())
+}
+
+/// Folders, the record, files, the cgroup, the supervisor's plan.
+fn prepare(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
+    let options = &rt.options;
+    for dir in [options.containers_root(&sandbox.id), options.pod_run(&sandbox.id).join("c")] {
+        crate::options::private_dir(&dir)?;
+    }
+    sandbox.write(options)?;
+    pod_files::write(options, &rt.node.hostname, sandbox)?;
+    if sandbox.namespaces().ipc() == v1::NamespaceMode::Pod {
+        pod_files::mount_shm(options, &sandbox.id)?;
+    }
+    let cgroup = cgroups::of_sandbox(sandbox);
+    let mut cgroup_procs = Vec::new();
+    if let Some(cgroup) = cgroup {
+        rt.cgroups.create(&cgroup)?;
+        cgroup_procs = cgroups::procs_files(rt, &cgroup);
+    }
+    let plan = plan(rt, sandbox, cgroup_procs);
+    let path = options.pod_run(&sandbox.id).join(PLAN);
+    record::write_record(&path, &plan).at("write", &path)
+}
+
+fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> PodPlan {
+    let modes = sandbox.namespaces();
+    let network = modes.network() == v1::NamespaceMode::Pod;
+    let sysctls = sandbox.config.linux.as_ref().map(|l| l.sysctls.clone()).unwrap_or_default();
+    PodPlan {
+        id: sandbox.id.clone(),
+        runtime: rt.options.oci_runtime.clone(),
+        runtime_root: rt.options.oci_root(),
+        systemd_cgroup: rt.options.systemd_cgroup,
+        state: rt.options.containers_root(&sandbox.id),
+        namespaces: NamespacePlan {
+            network,
+            uts: network,
+            ipc: modes.ipc() == v1::NamespaceMode::Pod,
+            pid: modes.pid() == v1::NamespaceMode::Pod,
+            hostname: sandbox.config.hostname.clone(),
+            sysctls: sysctls.into_iter().collect(),
+            ..NamespacePlan::default()
+        },
+        cgroup_procs,
+        // Not where the kernel would refuse.
+        oom_score_adj: rt.node.lowest_oom_score_adj.is_none().then_some(OOM_SCORE_ADJ),
+    }
+}
+
+/// Stops a sandbox: its containers, its network, its supervisor. One that is not there is fine.
+pub(crate) async fn stop(rt: &Arc<Runtime>, id: &str) -> Done<()> {
+    let Some(pod) = rt.find_pod(id) else { return Ok(()) };
+    let _work = pod.work.lock().await;
+    let was_ready = pod.record().stage == PodStage::Ready;
+    take_down(rt, &pod).await?;
+    if was_ready {
+        rt.happened(id, id, v1::ContainerEventType::ContainerStoppedEvent);
+    }
+    Ok(())
+}
+
+/// Removes a sandbox and its containers, ending what runs. One that is not there is fine.
+pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
+    let Some(pod) = rt.find_pod(id) else { return Ok(()) };
+    let _work = pod.work.lock().await;
+    take_down(rt, &pod).await?;
+    erase(rt, &pod).await?;
+    rt.happened(id, id, v1::ContainerEventType::ContainerDeletedEvent);
+    Ok(())
+}
+
+/// Undoes all that runs. The pod's lock is held.
+pub(crate) async fn take_down(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
+    // From here on the end of the supervisor is no surprise.
+    pod.change(|r| r.stage = PodStage::NotReady);
+    crate::records::remove_ready(&rt.options, &pod.id)?;
+    for container in rt.containers_of(&pod.id) {
+        container::kill(rt, &container).await?;
+    }
+    let record = pod.record();
+    if !record.host_network() && !record.network_removed {
+        let namespace = rt.options.pod_run(&pod.id).join(NAMESPACES).join("net");
+        let namespace = namespace.exists().then_some(namespace);
+        rt.networks.remove(&pod.id, &record.config, namespace.as_deref()).await?;
+        pod.change(|r| r.network_removed = true);
+    }
+    match supervisor::ask(&rt.socket(&pod.id), &pod.id, &Request::End).await {
+        Ok(_) | Err(SupervisorError::Gone) => {}
+        Err(e) => return Err(e.into()),
+    }
+    let (shared, record) = (Arc::clone(rt), pod.record());
+    rt.blocking.run(move || take_down_files(&shared, &record)).await?;
+    // Of a beginning that failed early there is no folder yet.
+    if rt.options.pod_root(&pod.id).exists() { rt.write_pod(pod).await } else { Ok(()) }
+}
+
+fn take_down_files(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
+    if let Some(cgroup) = cgroups::of_sandbox(sandbox) {
+        rt.cgroups.remove(&cgroup)?;
+    }
+    let run = rt.options.pod_run(&sandbox.id);
+    for namespace in ["net", "ipc", "uts", "user", "pid"] {
+        LinuxMounts.unmount(&run.join(NAMESPACES).join(namespace))?;
+    }
+    Ok(LinuxMounts.unmount(&pod_files::shm(&rt.options, &sandbox.id))?)
+}
+
+/// Removes what is left on disks, and forgets the pod. The pod's lock is held.
+async fn erase(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
+    for container in rt.containers_of(&pod.id) {
+        container::remove(rt, &container.id).await?;
+    }
+    pod.write_no_more().await;
+    let (shared, id) = (Arc::clone(rt), pod.id.clone());
+    rt.blocking.run(move || erase_files(&shared, &id)).await?;
+    rt.forget_pod(&pod.id);
+    Ok(())
+}
+
+/// The folders of a pod; the one with the record last.
+pub(crate) fn erase_files(rt: &Runtime, pod: &str) -> Done<()> {
+    LinuxFs.remove_tree(&rt.options.pod_run(pod))?;
+    LinuxFs.remove_tree(&rt.options.pod_root(pod))?;
+    Ok(())
+}

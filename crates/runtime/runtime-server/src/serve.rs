@@ -1,0 +1,100 @@
+//! The socket.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::Future;
+use host_linux::LinuxCgroups;
+use tokio::net::UnixListener;
+use tokio_stream::wrappers::UnixListenerStream;
+
+use crate::cri::image_service_server::ImageServiceServer;
+use crate::cri::runtime_service_server::RuntimeServiceServer;
+use crate::error::{At, RuntimeError};
+use crate::images::Images;
+use crate::network::PodNetworks;
+use crate::options::Options;
+use crate::runtime::Runtime;
+use crate::service::{ImageApi, RuntimeApi};
+use crate::sessions::Streams;
+use crate::{node, recover};
+
+/// Bytes of a message, as containerd has it.
+const MAX_MESSAGE: usize = 16 << 20;
+
+/// A runtime that has found everything again and is about to take calls.
+pub struct Server {
+    runtime: Arc<Runtime>,
+    listener: UnixListener,
+}
+
+impl Server {
+    /// Looks at the node, recovers, and makes the socket.
+    ///
+    /// # Errors
+    /// Options that cannot be, records that cannot be read, a socket that cannot be made.
+    pub async fn start(
+        options: Options,
+        images: Arc<dyn Images>,
+        networks: Arc<dyn PodNetworks>,
+    ) -> Result<Self, RuntimeError> {
+        options.check()?;
+        for dir in [&options.root, &options.run] {
+            crate::options::private_dir(dir)?;
+        }
+        let cgroups = LinuxCgroups::detect()?;
+        let node = node::facts(&cgroups, &options.oci_runtime).await;
+        let listen = options.listen.clone();
+        let (streams, streaming) = Streams::bind().await.at("bind", Path::new("127.0.0.1:0"))?;
+        let runtime = Arc::new(Runtime::new(options, images, networks, node, cgroups, streams));
+        recover::everything(&runtime).await?;
+        tokio::spawn(crate::streams::serve(Arc::clone(&runtime), streaming));
+        let listener = bind(&listen)?;
+        Ok(Self { runtime, listener })
+    }
+
+    /// Answers calls until `end`.
+    ///
+    /// # Errors
+    /// The socket fails.
+    pub async fn run(self, end: impl Future<Output = ()> + Send) -> Result<(), RuntimeError> {
+        let runtime = RuntimeServiceServer::new(RuntimeApi(Arc::clone(&self.runtime)));
+        let images = ImageServiceServer::new(ImageApi(Arc::clone(&self.runtime)));
+        let served = tonic::transport::Server::builder()
+            .add_service(runtime.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(usize::MAX))
+            .add_service(images.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(usize::MAX))
+            .serve_with_incoming_shutdown(UnixListenerStream::new(self.listener), end)
+            .await;
+        served.map_err(io::Error::other).at("serve", &self.runtime.options.listen)
+    }
+}
+
+/// For root alone. What another process left of a socket goes.
+fn bind(path: &Path) -> Result<UnixListener, RuntimeError> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).at("mkdir", folder)?;
+    }
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).at("remove", path),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).at("bind", path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).at("chmod", path)?;
+    Ok(listener)
+}
+
+/// Serves the CRI until `end`.
+///
+/// # Errors
+/// As [`Server::start`] and [`Server::run`].
+pub async fn serve(
+    options: Options,
+    images: Arc<dyn Images>,
+    networks: Arc<dyn PodNetworks>,
+    end: impl Future<Output = ()> + Send,
+) -> Result<(), RuntimeError> {
+    Server::start(options, images, networks).await?.run(end).await
+}

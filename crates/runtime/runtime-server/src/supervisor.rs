@@ -1,0 +1,142 @@
+//! Talks to the supervisors of pods, and starts them.
+
+use std::fs;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use pod_supervisor::wire::{Answer, MAX_ANSWER, MAX_REQUEST, Request, WireError, frame, unframe};
+use pod_supervisor::{READY, fds};
+use tokio::io::{AsyncReadExt, Interest};
+use tokio::net::UnixStream;
+
+/// How long a supervisor may take to be there, namespaces included.
+const START: Duration = Duration::from_secs(30);
+/// Longer than it lets its OCI runtime take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
+
+/// A supervisor that did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum SupervisorError {
+    /// It is not there.
+    #[error("the pod's supervisor is gone")]
+    Gone,
+    /// It says no.
+    #[error("{0}")]
+    Failed(String),
+    /// It does not know the container.
+    #[error("the pod's supervisor knows no container {0}")]
+    Unknown(String),
+    /// It does not answer.
+    #[error("the pod's supervisor did not answer in time")]
+    Late,
+    /// It answers something else.
+    #[error("the pod's supervisor answers strangely: {0}")]
+    Strange(String),
+    /// The socket.
+    #[error("the pod's supervisor: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<WireError> for SupervisorError {
+    fn from(e: WireError) -> Self {
+        Self::Strange(e.to_string())
+    }
+}
+
+/// A connection with a request on it.
+#[derive(Debug)]
+pub(crate) struct Line {
+    stream: UnixStream,
+    incoming: Vec<u8>,
+}
+
+impl Line {
+    /// Connects to the supervisor of `socket` and asks; descriptors go along.
+    pub(crate) async fn open(
+        socket: &Path,
+        request: &Request,
+        passed: &[BorrowedFd<'_>],
+    ) -> Result<Self, SupervisorError> {
+        let stream = UnixStream::connect(socket).await.map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => SupervisorError::Gone,
+            _ => e.into(),
+        })?;
+        let bytes = frame(request, MAX_REQUEST)?;
+        let mut sent = 0;
+        while sent < bytes.len() {
+            stream.writable().await?;
+            let along = if sent == 0 { passed } else { &[] };
+            match stream.try_io(Interest::WRITABLE, || fds::send(&stream, &bytes[sent..], along)) {
+                Ok(count) => sent += count,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(Self { stream, incoming: Vec::new() })
+    }
+
+    /// The next answer.
+    pub(crate) async fn answer(&mut self) -> Result<Answer, SupervisorError> {
+        loop {
+            if let Some(answer) = unframe(&mut self.incoming, MAX_ANSWER)? {
+                return Ok(answer);
+            }
+            match self.stream.read_buf(&mut self.incoming).await {
+                Ok(0) => return Err(SupervisorError::Gone),
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Err(SupervisorError::Gone),
+                Ok(_) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+/// A failure that was told is an error.
+pub(crate) fn checked(id: &str, answer: Answer) -> Result<Answer, SupervisorError> {
+    match answer {
+        Answer::Failed { unknown: true, .. } => Err(SupervisorError::Unknown(id.to_owned())),
+        Answer::Failed { why, .. } => Err(SupervisorError::Failed(why)),
+        other => Ok(other),
+    }
+}
+
+/// Asks for something that has one answer.
+pub(crate) async fn ask(socket: &Path, id: &str, request: &Request) -> Result<Answer, SupervisorError> {
+    let asked = async {
+        let mut line = Line::open(socket, request, &[]).await?;
+        checked(id, line.answer().await?)
+    };
+    tokio::time::timeout(PATIENCE, asked).await.map_err(|_| SupervisorError::Late)?
+}
+
+/// Starts the supervisor of the pod whose plan is in `dir`, and waits until it takes commands. It is a process of its own
+/// session that stays when this one ends. Answers its number.
+pub(crate) async fn start(program: &Path, dir: &Path) -> Result<u32, SupervisorError> {
+    let log = dir.join("supervisor.log");
+    let words = fs::File::create(&log)?;
+    let mut child = tokio::process::Command::new(program)
+        .arg("run")
+        .arg(dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(words)
+        .kill_on_drop(false)
+        .spawn()?;
+    let pid = child.id().ok_or(SupervisorError::Gone)?;
+    let mut out = child.stdout.take().ok_or(SupervisorError::Gone)?;
+    let mut said = [0; READY.len()];
+    match tokio::time::timeout(START, out.read_exact(&mut said)).await {
+        Ok(Ok(_)) if said == *READY => Ok(pid),
+        Ok(_) => {
+            let words = fs::read_to_string(&log).unwrap_or_default();
+            Err(SupervisorError::Failed(format!("the pod's supervisor did not start: {}", words.trim())))
+        }
+        Err(_) => {
+            child.start_kill()?;
+            Err(SupervisorError::Late)
+        }
+    }
+}
