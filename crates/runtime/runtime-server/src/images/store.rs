@@ -84,7 +84,9 @@ impl Images for StoreImages {
     }
 
     fn lowers(&self, image: &ImageView) -> Result<Vec<PathBuf>, ImageError> {
-        Ok(self.store.lowers(&self.image(&image.id)?))
+        // Short ones: the options of a mount have one page.
+        let lowers = self.store.short_lowers(&self.image(&image.id)?).map_err(|e| failed(&image.id, &e))?;
+        Ok(lowers.names.iter().map(|name| lowers.folder.join(name)).collect())
     }
 
     fn hold(&self, image: &ImageView, holder: &str) -> Result<(), ImageError> {
