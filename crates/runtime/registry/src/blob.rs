@@ -15,8 +15,8 @@ use crate::fetch::{Session, refusal};
 use crate::progress::Layer;
 use crate::work::blocking;
 
-/// Pieces that wait for the disk.
-const WAITING: usize = 16;
+/// Pieces that wait for the disk; each is as large as what a connection buffers at most.
+const WAITING: usize = 4;
 /// An attempt that brought so many bytes was none in vain.
 const GAIN: u64 = 1 << 20;
 

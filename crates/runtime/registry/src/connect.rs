@@ -21,6 +21,9 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::endpoint::TlsFiles;
 use crate::error::Failure;
 
+/// Bytes of a connection that wait to be taken, a head among them. Hyper's own bound is three times that, and layers come side by side.
+const BUFFER: usize = 128 << 10;
+
 /// What requests are sent through.
 pub(crate) type Sender = SendRequest<Full<Bytes>>;
 
@@ -49,7 +52,7 @@ async fn dial(resolver: &Resolver, url: &Url, config: Option<Arc<ClientConfig>>)
 }
 
 async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Sender, Failure> {
-    let shaken = http1::handshake(TokioIo::new(stream)).await;
+    let shaken = http1::Builder::new().max_buf_size(BUFFER).handshake(TokioIo::new(stream)).await;
     let (sender, connection) = shaken.map_err(|e| Failure::Broken(e.to_string()))?;
     // Ends with its sender, or when the host closes it; what went wrong the sender is told, too.
     tokio::spawn(async move { drop(connection.await) });

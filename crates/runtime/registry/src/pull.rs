@@ -56,6 +56,26 @@ struct Sent {
     layers: Vec<LayerRecord>,
 }
 
+/// Layers that are unpacked. Those that nobody commits, as another one failed, are removed on a thread: that takes the disk some time.
+#[derive(Default)]
+struct Ready(Vec<NewLayer>);
+
+impl Ready {
+    fn taken(mut self) -> Vec<NewLayer> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        let layers = std::mem::take(&mut self.0);
+        if !layers.is_empty() {
+            // Without a thread they go here.
+            drop(std::thread::Builder::new().name("registry-discard".to_owned()).spawn(move || drop(layers)));
+        }
+    }
+}
+
 impl Puller {
     /// Into that store.
     #[must_use]
@@ -158,14 +178,15 @@ impl Puller {
         let coming = Arc::new(Semaphore::new(self.settings.layers_at_once.max(1)));
         let all =
             missing.into_iter().zip(&states).map(|(sent, state)| self.layer(session, &writing, sent, state, &coming));
-        let new: Vec<NewLayer> = try_join_all(all).await?.into_iter().flatten().collect();
+        let ready = try_join_all(all).await?;
+        let new = move || ready.into_iter().flat_map(Ready::taken).collect();
         name(&mut draft, &meant, pinned);
         let commit = move || -> Result<Image, StoreError> {
             writing.put_document(&draft.id, &meant.config)?;
             for fetched in &meant.documents {
                 writing.put_document(&fetched.digest, &fetched.text)?;
             }
-            writing.commit(draft, new)
+            writing.commit(draft, new())
         };
         Ok(blocking("registry-store", commit).await??)
     }
@@ -218,7 +239,7 @@ impl Puller {
         sent: Sent,
         state: &Layer,
         coming: &Semaphore,
-    ) -> Result<Vec<NewLayer>, PullError> {
+    ) -> Result<Ready, PullError> {
         let file = {
             let _one_of_few = coming.acquire().await.map_err(|_| PullError::Lost("waiting for a layer's turn"))?;
             state.is(Phase::Downloading);
@@ -229,15 +250,15 @@ impl Puller {
         state.is(Phase::Unpacking);
         let stop = StopOnDrop::default();
         let (writing, limits, stopped) = (writing.clone(), self.settings.limits, stop.0.clone());
-        let unpack = move || -> Result<Vec<NewLayer>, StoreError> {
+        let unpack = move || -> Result<Ready, StoreError> {
             // Given back when the thread is done, also when nobody waits for it any more.
             let _permit = permit;
-            let mut new = Vec::new();
+            let mut new = Ready::default();
             for layer in &sent.layers {
                 let mut file = &file;
                 file.rewind().map_err(|source| StoreError::Disk { what: "read", path: "ingest".into(), source })?;
                 let of = LayerOf { digest: layer.digest, diff_id: layer.diff_id, chain_id: layer.chain_id };
-                new.push(writing.unpack(file, of, &limits, &stopped)?);
+                new.0.push(writing.unpack(file, of, &limits, &stopped)?);
             }
             Ok(new)
         };
