@@ -55,6 +55,10 @@ const REMOTE_TEST: &str = "remote::probes_in_a_process_of_their_own_are_those_of
 /// The test of `docs/examples/python-probes`, which is told by `PYTHON_WITH_GRPC` who runs that.
 const PYTHON_TEST: &str = "python::a_probe_manager_in_python_keeps_what_every_one_must_keep";
 
+/// Tests of the runtime of our own, which run containers: left out of the default filter (`.config/nextest.toml`), part of `e2e`.
+const ON_RUNC: &str =
+    "(package(pod-supervisor) & test(on_runc::)) | (package(runtime-server) & binary(it)) | (package(cni) & test(bridge::))";
+
 fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
     setup::check()?;
@@ -62,8 +66,15 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     let jobs = args.jobs.max(1).to_string();
     let mut command = vec!["nextest", "run", "--ignore-default-filter", "--no-fail-fast", "--test-threads", &jobs];
     // Features of dependencies depend on what is built together.
-    let only = format!("package({package})");
-    command.extend(if args.built { ["--workspace", "--filterset", &only] } else { ["--package", package, "--tests"] });
+    let only = if package == "e2e" { format!("package(e2e) | {ON_RUNC}") } else { format!("package({package})") };
+    command.extend(["--filterset", &only]);
+    match args.built {
+        true => command.push("--workspace"),
+        false => command.extend(["--package", package, "--tests"]),
+    }
+    if !args.built && package == "e2e" {
+        command.extend(["--package", "pod-supervisor", "--package", "runtime-server", "--package", "cni"]);
+    }
     command.extend(args.filter.as_deref());
     let newer = args.newer.then(setup::newer_containerd).transpose()?;
     let (program, newer) = (program.to_string_lossy(), newer.map(|p| p.to_string_lossy().into_owned()));
