@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use console::show::{self, Output, print};
+use image_pull::reference::Reference;
 use image_store::oci::Platform;
 use image_store::{ImportOptions, Limits};
 
@@ -115,7 +116,7 @@ fn rm(args: &StoreArg, images: &[String], force: bool) -> Result<()> {
         if !force && image.pinned {
             bail!("{name} is pinned: the node needs it; --force removes it all the same");
         }
-        let by_tag = !name.contains('@') && !image.id.to_string().contains(name.as_str());
+        let by_tag = Reference::parse(name).is_ok_and(|whole| image.repo_tags.contains(&whole.to_string()));
         let removed = if by_tag { store.untag(name, args.wait())? } else { store.remove(name, args.wait())? };
         for name in &removed.names {
             print(&format!("untagged {name}"));

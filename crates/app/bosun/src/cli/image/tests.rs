@@ -130,6 +130,10 @@ fn an_archive_is_imported_listed_and_removed() {
     rm(&store, &all(&["app:1"]), true).unwrap();
     assert_eq!(list::lines(&opened).unwrap()[0].repo_tags, ["docker.io/library/other:2"]);
     opened.release("box").unwrap();
+    let like_its_id = image.id.hex()[20..24].to_owned();
+    import(&store, &archive, Some(like_its_id.clone()), Platform::own()).unwrap();
+    rm(&store, &[like_its_id], false).unwrap();
+    assert_eq!(list::lines(&opened).unwrap()[0].repo_tags, ["docker.io/library/other:2"], "a name, no id");
     opened.pin("other:2", true, Duration::ZERO).unwrap();
     assert!(rm(&store, &all(&["other:2"]), false).unwrap_err().to_string().contains("is pinned"));
     rm(&store, &all(&[&image.id.hex()[..12]]), true).unwrap();
