@@ -10,6 +10,8 @@ use image_store::{Image, ImageStore, StoreError};
 use registry::{Credentials, Progress, Puller, Request, Settings};
 
 use super::{ImageError, ImageView, Images};
+use crate::blocking::Blocking;
+use crate::error::RuntimeError;
 
 /// How long a removal waits for other processes that change the store.
 const WAIT: Duration = Duration::from_secs(60);
@@ -19,6 +21,7 @@ const WAIT: Duration = Duration::from_secs(60);
 pub struct StoreImages {
     store: ImageStore,
     puller: Puller,
+    blocking: Blocking,
 }
 
 impl StoreImages {
@@ -29,7 +32,20 @@ impl StoreImages {
     pub fn open(root: &std::path::Path, hosts: Option<PathBuf>) -> Result<Self, StoreError> {
         let store = ImageStore::open(root)?;
         let settings = Settings { hosts_dir: hosts, ..Settings::default() };
-        Ok(Self { puller: Puller::new(store.clone(), settings), store })
+        Ok(Self { puller: Puller::new(store.clone(), settings), store, blocking: Blocking::new() })
+    }
+
+    async fn wait_for<T: Send + 'static>(
+        &self,
+        name: &str,
+        call: impl FnOnce(&ImageStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, ImageError> {
+        let (store, named) = (self.store.clone(), name.to_owned());
+        let done = self.blocking.run(move || Ok(call(&store).map_err(|e| failed(&named, &e))?)).await;
+        done.map_err(|e| match e {
+            RuntimeError::Image(e) => e,
+            ending => failed(name, &ending),
+        })
     }
 
     fn image(&self, id: &str) -> Result<Image, ImageError> {
@@ -74,7 +90,7 @@ fn credentials(auth: v1::AuthConfig) -> Option<Credentials> {
     if !auth.identity_token.is_empty() {
         return Some(Credentials::IdentityToken(auth.identity_token));
     }
-    (!auth.registry_token.is_empty()).then(|| Credentials::RegistryToken(auth.registry_token))
+    (!auth.registry_token.is_empty()).then_some(Credentials::RegistryToken(auth.registry_token))
 }
 
 #[async_trait]
@@ -110,8 +126,8 @@ impl Images for StoreImages {
     }
 
     async fn remove(&self, reference: &str) -> Result<(), ImageError> {
-        let (store, name) = (self.store.clone(), reference.to_owned());
-        let removed = blocking(reference, move || match store.remove(&name, WAIT) {
+        let name = reference.to_owned();
+        let removed = self.wait_for(reference, move |store| match store.remove(&name, WAIT) {
             Err(StoreError::NoImage(_)) => Ok(()),
             other => other.map(drop),
         });
@@ -119,18 +135,7 @@ impl Images for StoreImages {
     }
 
     async fn usage(&self) -> Result<(PathBuf, u64, u64), ImageError> {
-        let store = self.store.clone();
-        let usage = blocking("", move || store.usage()).await?;
+        let usage = self.wait_for("", ImageStore::usage).await?;
         Ok((self.store.root().to_owned(), usage.bytes, usage.inodes))
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    name: &str,
-    call: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, ImageError> {
-    match tokio::task::spawn_blocking(call).await {
-        Ok(done) => done.map_err(|e| failed(name, &e)),
-        Err(e) => Err(failed(name, &e)),
     }
 }
