@@ -202,7 +202,7 @@ impl RuntimeService for RuntimeApi {
     }
 
     async fn status(&self, _: Request<v1::StatusRequest>) -> Answer<v1::StatusResponse> {
-        Ok(Response::new(lists::status(&self.0)))
+        Ok(Response::new(lists::status(&self.0).await))
     }
 
     async fn checkpoint_container(
