@@ -12,16 +12,15 @@ use cri_api::v1;
 use host_linux::LinuxFs;
 use oci_spec::runtime::Spec;
 use pod_supervisor::wire::{Answer, Request};
-use pod_supervisor::{ContainerPlan, ExitRecord, NAMESPACES};
+use pod_supervisor::{ContainerPlan, ExitRecord, Held, NAMESPACES};
 use ports::host::{CgroupFs, HostFs};
-use tracing::info;
 
 use crate::error::{At, Done, RuntimeError};
 use crate::images::{ImageError, ImageView};
 use crate::records::{ContainerRecord, PodStage, SandboxRecord, User};
 use crate::runtime::{Container, Runtime, new_id, now};
 use crate::supervisor::{self, SupervisorError};
-use crate::{cgroups, ends, pod_files, process, status};
+use crate::{cgroups, ends, pod_files, process, starts, status};
 
 mod rootfs;
 
@@ -127,7 +126,7 @@ fn make(
     let spec = spec(rt, sandbox, &record, image, target_pid)?;
     let path = bundle.join("config.json");
     let text = serde_json::to_vec(&spec).map_err(std::io::Error::from).at("write", &path)?;
-    std::fs::write(&path, text).at("write", &path)?;
+    crate::options::private_file(&path, &text)?;
     if let Some(user) = spec.process().as_ref().map(|p| p.user()) {
         let groups = user.additional_gids().clone().unwrap_or_default();
         record.user = User { uid: user.uid(), gid: user.gid(), groups };
@@ -208,58 +207,93 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     };
     let asked = supervisor::ask(&rt.socket(&record.pod), id, &Request::Run { container: plan }).await;
     match asked {
-        // The end may have been told already: it is not undone.
         Ok(Answer::Started { pid, started_at }) => {
-            container.change(|r| (r.pid, r.started_at) = (pid, started_at));
+            starts::take_in(rt, &container, pid, started_at);
+            Ok(())
         }
-        Ok(other) => return Err(SupervisorError::Strange(format!("{other:?}")).into()),
-        Err(e @ (SupervisorError::Failed(_) | SupervisorError::Gone)) => {
-            let exit = ExitRecord { exit_code: START_FAILED, started_at: 0, finished_at: now(), oom: false };
-            container.change(|r| {
-                (r.reason, r.message) = ("StartError".into(), e.to_string());
-                r.exit.get_or_insert(exit);
-            });
-            container.ended.send_replace(true);
-            rt.write_container(&container).await?;
-            return Err(e.into());
-        }
-        Err(e) => return Err(e.into()),
+        Ok(other) => Err(SupervisorError::Strange(format!("{other:?}")).into()),
+        Err(e @ SupervisorError::Failed(_)) => not_started(rt, &container, e).await,
+        Err(e @ SupervisorError::Gone) => failed(rt, &container, e).await,
+        Err(e) => Err(e.into()),
     }
-    // The supervisor knows of it, and so does its record of the end: nobody has to wait for the disk.
-    let (shared, written) = (Arc::clone(rt), Arc::clone(&container));
-    tokio::spawn(async move {
-        if let Err(e) = shared.write_container(&written).await {
-            tracing::warn!(container = written.id, "that it was started is not in its record yet: {e}");
+}
+
+/// The supervisor says no. It may be as it has started the container already, for who died meanwhile.
+async fn not_started(rt: &Arc<Runtime>, container: &Arc<Container>, e: SupervisorError) -> Done<()> {
+    match held(rt, container).await {
+        Ok(None) | Err(SupervisorError::Gone) => failed(rt, container, e).await,
+        Ok(Some(Held { exit: Some(exit), .. })) => {
+            ends::take_in(rt, container, exit, "", "").await;
+            Err(e.into())
+        }
+        Ok(Some(Held { pid, started_at, .. })) if started_at != 0 => {
+            starts::take_in(rt, container, pid, started_at);
+            Ok(())
+        }
+        Ok(Some(_)) => Err(RuntimeError::Refused(format!("container {:?} is being started", container.id))),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// What the supervisor knows of a container.
+async fn held(rt: &Arc<Runtime>, container: &Container) -> Result<Option<Held>, SupervisorError> {
+    match supervisor::ask_soon(&rt.socket(&container.pod), &container.id, &Request::State).await? {
+        Answer::State { containers } => Ok(containers.into_iter().find(|held| held.id == container.id)),
+        other => Err(SupervisorError::Strange(format!("{other:?}"))),
+    }
+}
+
+/// Notes that a container could not be started.
+async fn failed(rt: &Arc<Runtime>, container: &Arc<Container>, e: SupervisorError) -> Done<()> {
+    let exit = ExitRecord { exit_code: START_FAILED, started_at: 0, finished_at: now(), oom: false };
+    container.change(|r| {
+        if r.exit.is_none() {
+            (r.reason, r.message) = ("StartError".into(), e.to_string());
+            r.exit = Some(exit);
         }
     });
-    rt.happened(id, &container.pod, v1::ContainerEventType::ContainerStartedEvent);
-    info!(container = id, "started");
-    Ok(())
+    container.ended.send_replace(true);
+    rt.write_container(container).await?;
+    Err(e.into())
 }
 
 /// Stops a container: its signal, and after `grace` SIGKILL. One that is not there or has ended is fine.
 pub(crate) async fn stop(rt: &Arc<Runtime>, id: &str, grace: Duration) -> Done<()> {
     let Some(container) = rt.find_container(id) else { return Ok(()) };
     let record = container.record();
-    let asks = record.state() == v1::ContainerState::ContainerRunning && !grace.is_zero();
-    if asks && signal(rt, &record, record.stop_signal).await? && wait(&container, grace).await {
-        return Ok(());
+    if record.state() == v1::ContainerState::ContainerRunning && !grace.is_zero() {
+        match signal(rt, &record, record.stop_signal).await {
+            Ok(_) if wait(&container, grace).await => return Ok(()),
+            Ok(_) | Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {}
+            Err(SupervisorError::Late) => {
+                tracing::warn!(container = id, "its supervisor does not answer: it is killed")
+            }
+            Err(e) => return Err(e.into()),
+        }
     }
     kill(rt, &container).await
 }
 
-/// Kills a container and waits for its end.
+/// Kills a container and waits for its end. One that is not known to have been started may have been: the supervisor is asked.
 pub(crate) async fn kill(rt: &Arc<Runtime>, container: &Arc<Container>) -> Done<()> {
     let record = container.record();
-    match record.state() {
-        v1::ContainerState::ContainerExited => return Ok(()),
-        v1::ContainerState::ContainerRunning => {}
-        // Never started: there is nothing to end, and it will not be.
-        _ => return Ok(()),
+    if record.state() == v1::ContainerState::ContainerExited {
+        return Ok(());
     }
-    if !signal(rt, &record, 9).await? {
+    match signal(rt, &record, 9).await {
+        Ok(_) => {}
         // Nobody else will: whoever watches a pod does not act on one that is being stopped.
-        ends::make(rt, container).await;
+        Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {
+            if !ends::may_run(rt, container) {
+                return Ok(());
+            }
+            ends::make(rt, container, ends::LOST).await;
+        }
+        Err(e @ SupervisorError::Late) => {
+            tracing::warn!(container = container.id, "it is killed by its cgroup: {e}");
+            ends::make(rt, container, ends::MUTE).await;
+        }
+        Err(e) => return Err(e.into()),
     }
     if wait(container, KILL_TIME).await {
         return Ok(());
@@ -267,14 +301,9 @@ pub(crate) async fn kill(rt: &Arc<Runtime>, container: &Arc<Container>) -> Done<
     Err(RuntimeError::Late(format!("container {:?} has been killed and does not end", container.id)))
 }
 
-/// Sends a signal; `false`: there is no supervisor that could.
-async fn signal(rt: &Arc<Runtime>, record: &ContainerRecord, signal: i32) -> Done<bool> {
+async fn signal(rt: &Arc<Runtime>, record: &ContainerRecord, signal: i32) -> Result<Answer, SupervisorError> {
     let request = Request::Signal { id: record.id.clone(), signal };
-    match supervisor::ask(&rt.socket(&record.pod), &record.id, &request).await {
-        Ok(_) => Ok(true),
-        Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => Ok(false),
-        Err(e) => Err(e.into()),
-    }
+    supervisor::ask_soon(&rt.socket(&record.pod), &record.id, &request).await
 }
 
 async fn wait(container: &Container, time: Duration) -> bool {
@@ -288,7 +317,7 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     let _work = container.work.lock().await;
     kill(rt, &container).await?;
     let forget = Request::Forget { id: id.to_owned() };
-    match supervisor::ask(&rt.socket(&container.pod), id, &forget).await {
+    match supervisor::ask_soon(&rt.socket(&container.pod), id, &forget).await {
         Ok(_) | Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {}
         Err(e) => return Err(e.into()),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cri_api::v1;
-use futures::Stream;
+use futures::{Stream, StreamExt};
 use pod_supervisor::wire::Request as Ask;
 use tonic::{Request, Response, Status};
 
@@ -215,7 +215,9 @@ impl RuntimeService for RuntimeApi {
     type GetContainerEventsStream = EventStream;
 
     async fn get_container_events(&self, _: Request<v1::GetEventsRequest>) -> Answer<EventStream> {
-        Ok(Response::new(Box::pin(self.0.events.listen())))
+        let mut ending = self.0.ending.subscribe();
+        let ending = async move { ending.wait_for(|ending| *ending).await.map(drop) };
+        Ok(Response::new(Box::pin(self.0.events.listen().take_until(Box::pin(ending)))))
     }
 
     async fn list_metric_descriptors(

@@ -74,7 +74,7 @@ fn credentials(auth: v1::AuthConfig) -> Option<Credentials> {
     if !auth.identity_token.is_empty() {
         return Some(Credentials::IdentityToken(auth.identity_token));
     }
-    (!auth.registry_token.is_empty()).then(|| Credentials::RegistryToken(auth.registry_token))
+    (!auth.registry_token.is_empty()).then_some(Credentials::RegistryToken(auth.registry_token))
 }
 
 #[async_trait]
