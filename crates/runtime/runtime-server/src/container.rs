@@ -213,7 +213,14 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
         }
         Ok(other) => Err(SupervisorError::Strange(format!("{other:?}")).into()),
         Err(e @ SupervisorError::Failed(_)) => not_started(rt, &container, e).await,
-        Err(e @ SupervisorError::Gone) => failed(rt, &container, e).await,
+        Err(e @ SupervisorError::Gone) => {
+            // It may have died over this start.
+            ends::left_by_supervisor(rt, &container.pod).await;
+            if ends::may_run(rt, &container) {
+                ends::make(rt, &container, ends::LOST).await;
+            }
+            failed(rt, &container, e).await
+        }
         Err(e) => Err(e.into()),
     }
 }
@@ -283,7 +290,10 @@ pub(crate) async fn kill(rt: &Arc<Runtime>, container: &Arc<Container>) -> Done<
     match signal(rt, &record, 9).await {
         Ok(_) => {}
         // Nobody else will: whoever watches a pod does not act on one that is being stopped.
-        Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {
+        Err(e @ (SupervisorError::Gone | SupervisorError::Unknown(_))) => {
+            if matches!(e, SupervisorError::Gone) {
+                ends::left_by_supervisor(rt, &container.pod).await;
+            }
             if !ends::may_run(rt, container) {
                 return Ok(());
             }
@@ -336,6 +346,7 @@ pub(crate) fn erase(rt: &Runtime, pod: &str, id: &str) -> Done<()> {
     {
         // The OCI runtime does this; it may have been killed.
         rt.cgroups.remove(&cgroup)?;
+        cgroups::remove_beside(rt, &cgroup);
     }
     let bundle = rt.options.bundle(pod, id);
     rootfs::unmount(&bundle)?;

@@ -91,6 +91,14 @@ pub(crate) async fn make(rt: &Arc<Runtime>, container: &Arc<Container>, (reason,
     }
 }
 
+/// Ends what a supervisor that is gone has left beside containers: process 1 of a shared PID namespace, and the OCI runtime where it is
+/// at something, which could make a container yet.
+pub(crate) async fn left_by_supervisor(rt: &Arc<Runtime>, pod: &str) {
+    if let Some(cgroup) = rt.find_pod(pod).and_then(|p| cgroups::of_sandbox(&p.record())) {
+        empty(rt, pod, cgroup).await;
+    }
+}
+
 /// Kills what runs in a cgroup, and removes it.
 pub(crate) async fn empty(rt: &Arc<Runtime>, whose: &str, cgroup: String) {
     let shared = Arc::clone(rt);

@@ -15,7 +15,7 @@ use tracing::warn;
 use crate::records::PodStage;
 use crate::runtime::{Pod, Runtime};
 use crate::supervisor::{Line, SupervisorError};
-use crate::{cgroups, ends, starts};
+use crate::{ends, starts};
 
 /// How long a supervisor may take to say what it holds.
 const FIRST_ANSWER: Duration = Duration::from_secs(5);
@@ -128,10 +128,7 @@ pub(crate) async fn lost(rt: &Arc<Runtime>, pod: &Arc<Pod>, e: &SupervisorError)
     if let Err(e) = rt.write_pod(pod).await {
         warn!(pod = pod.id, "{e}");
     }
-    // Process 1 of a shared PID namespace, and the OCI runtime where it is at something.
-    if let Some(cgroup) = cgroups::of_sandbox(&pod.record()) {
-        ends::empty(rt, &pod.id, cgroup).await;
-    }
+    ends::left_by_supervisor(rt, &pod.id).await;
     for container in rt.containers_of(&pod.id) {
         if ends::may_run(rt, &container) {
             ends::make(rt, &container, ends::LOST).await;

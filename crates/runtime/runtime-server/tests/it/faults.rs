@@ -16,6 +16,16 @@ async fn stop(client: &mut Client, id: &str, timeout: i64) {
     client.stop_container(request).await.expect("stopped");
 }
 
+/// Waits until a start is on its way: its log is open, the OCI runtime has begun, its cgroup is made.
+async fn begun(bed: &Bed, stage: usize, pod: &str, name: &str, id: &str) {
+    let stages = [
+        bed.logs(pod).join(name),
+        bed.dir.path().join("run/oci").join(id),
+        std::path::PathBuf::from(format!("/sys/fs/cgroup/memory{}/{id}", bed.cgroup)),
+    ];
+    until("the start is on its way", || async { stages[stage].exists().then_some(()) }).await;
+}
+
 async fn gone(bed: &Bed, client: &mut Client, pods: &[&str]) {
     for pod in pods {
         stop_pod(client, pod).await.expect("stopped");
@@ -69,20 +79,19 @@ async fn one_server_serves_a_folder_and_ends_in_time_though_somebody_listens() {
     bed.start();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_container_that_starts_while_the_server_dies_runs_or_can_be_started() {
     let mut bed = Bed::new();
     let mut client = bed.client().await;
     let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
-    for round in 0..6_u64 {
+    for round in 0..6 {
         let name = format!("c{round}");
         let id = create(&mut client, &pod, container(&name, "exec sleep 1000")).await.expect("created");
         let asked = {
             let (mut client, id) = (client.clone(), id.clone());
             tokio::spawn(async move { start(&mut client, &id).await })
         };
-        // Some time within the start, which takes some 50 ms.
-        tokio::time::sleep(Duration::from_millis(5 + 12 * round)).await;
+        begun(&bed, round / 2, "p", &name, &id).await;
         bed.kill();
         let _ = asked.await.expect("no panic");
         bed.start();
@@ -150,4 +159,34 @@ async fn a_container_is_killed_also_where_its_supervisor_does_not_answer() {
     let ended = status(&mut client, &id).await;
     assert_eq!((ended.exit_code, ended.reason.as_str()), (137, "SupervisorMute"));
     gone(&bed, &mut client, &[&pod]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_container_that_starts_while_its_supervisor_dies_does_not_run_on() {
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    for round in 0..3 {
+        let name = format!("p{round}");
+        let pod = run_pod(&mut client, bed.pod(&name)).await.expect("sandbox");
+        let id = create(&mut client, &pod, container("main", "exec sleep 1000")).await.expect("created");
+        let supervisor = bed.supervisor_of(&pod);
+        let asked = {
+            let (mut client, id) = (client.clone(), id.clone());
+            tokio::spawn(async move { start(&mut client, &id).await })
+        };
+        begun(&bed, round, &name, "main", &id).await;
+        kill_process(supervisor, Signal::KILL).expect("killed");
+        let _ = asked.await.expect("no panic");
+        let over = || {
+            let (mut client, pod) = (client.clone(), pod.clone());
+            async move {
+                let state = sandbox(&mut client, &pod).await.state();
+                (state == v1::PodSandboxState::SandboxNotready).then_some(())
+            }
+        };
+        until("the pod is not ready", over).await;
+        stop(&mut client, &id, 0).await;
+        assert_ne!(status(&mut client, &id).await.state(), v1::ContainerState::ContainerRunning);
+        gone(&bed, &mut client, &[&pod]).await;
+    }
 }
