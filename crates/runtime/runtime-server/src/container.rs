@@ -3,7 +3,7 @@
 //! `CreateContainer` makes root file system and spec; the OCI runtime is called by `StartContainer`, as with containerd, so that
 //! what cannot be started fails there.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use container_spec::{NodeFacts, PodNamespaces, Request as SpecRequest, SeccompCh
 use cri_api::v1;
 use host_linux::LinuxFs;
 use oci_spec::runtime::Spec;
+use pod_supervisor::NAMESPACES;
 use pod_supervisor::wire::{Answer, Request};
-use pod_supervisor::{ContainerPlan, ExitRecord, Held, NAMESPACES};
 use ports::host::{CgroupFs, HostFs};
 
 use crate::error::{At, Done, RuntimeError};
@@ -20,12 +20,10 @@ use crate::images::{ImageError, ImageView};
 use crate::records::{ContainerRecord, PodStage, SandboxRecord, User};
 use crate::runtime::{Container, Runtime, new_id, now};
 use crate::supervisor::{self, SupervisorError};
-use crate::{cgroups, ends, pod_files, process, starts, status};
+use crate::{cgroups, ends, pod_files, process, status};
 
 mod rootfs;
 
-/// Exit code of a container that could not be started, as containerd has it.
-const START_FAILED: i32 = 128;
 /// How long a killed container may take to be gone.
 const KILL_TIME: Duration = Duration::from_secs(30);
 
@@ -185,83 +183,6 @@ fn namespaces(options: &crate::Options, sandbox: &SandboxRecord) -> PodNamespace
         pid: has(modes.pid(), "pid"),
         user: None,
     }
-}
-
-/// Starts a container.
-pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
-    let container = rt.container(id)?;
-    let _work = container.work.lock().await;
-    let record = container.record();
-    if record.state() != v1::ContainerState::ContainerCreated {
-        return Err(RuntimeError::Refused(format!("container {id:?} was started already")));
-    }
-    let sandbox = rt.pod(&record.pod)?.record();
-    let plan = ContainerPlan {
-        id: record.id.clone(),
-        bundle: rt.options.bundle(&record.pod, &record.id),
-        log: PathBuf::from(&record.log_path),
-        stdin: record.config.stdin,
-        stdin_once: record.config.stdin_once,
-        tty: record.config.tty,
-        oom_file: cgroups::oom_file(rt, &sandbox, id),
-    };
-    let asked = supervisor::ask(&rt.socket(&record.pod), id, &Request::Run { container: plan }).await;
-    match asked {
-        Ok(Answer::Started { pid, started_at }) => {
-            starts::take_in(rt, &container, pid, started_at);
-            Ok(())
-        }
-        Ok(other) => Err(SupervisorError::Strange(format!("{other:?}")).into()),
-        Err(e @ SupervisorError::Failed(_)) => not_started(rt, &container, e).await,
-        Err(e @ SupervisorError::Gone) => {
-            // It may have died over this start.
-            ends::left_by_supervisor(rt, &container.pod).await;
-            if ends::may_run(rt, &container) {
-                ends::make(rt, &container, ends::LOST).await;
-            }
-            failed(rt, &container, e).await
-        }
-        Err(e) => Err(e.into()),
-    }
-}
-
-/// The supervisor says no. It may be as it has started the container already, for who died meanwhile.
-async fn not_started(rt: &Arc<Runtime>, container: &Arc<Container>, e: SupervisorError) -> Done<()> {
-    match held(rt, container).await {
-        Ok(None) | Err(SupervisorError::Gone) => failed(rt, container, e).await,
-        Ok(Some(Held { exit: Some(exit), .. })) => {
-            ends::take_in(rt, container, exit, "", "").await;
-            Err(e.into())
-        }
-        Ok(Some(Held { pid, started_at, .. })) if started_at != 0 => {
-            starts::take_in(rt, container, pid, started_at);
-            Ok(())
-        }
-        Ok(Some(_)) => Err(RuntimeError::Refused(format!("container {:?} is being started", container.id))),
-        Err(other) => Err(other.into()),
-    }
-}
-
-/// What the supervisor knows of a container.
-async fn held(rt: &Arc<Runtime>, container: &Container) -> Result<Option<Held>, SupervisorError> {
-    match supervisor::ask_soon(&rt.socket(&container.pod), &container.id, &Request::State).await? {
-        Answer::State { containers } => Ok(containers.into_iter().find(|held| held.id == container.id)),
-        other => Err(SupervisorError::Strange(format!("{other:?}"))),
-    }
-}
-
-/// Notes that a container could not be started.
-async fn failed(rt: &Arc<Runtime>, container: &Arc<Container>, e: SupervisorError) -> Done<()> {
-    let exit = ExitRecord { exit_code: START_FAILED, started_at: 0, finished_at: now(), oom: false };
-    container.change(|r| {
-        if r.exit.is_none() {
-            (r.reason, r.message) = ("StartError".into(), e.to_string());
-            r.exit = Some(exit);
-        }
-    });
-    container.ended.send_replace(true);
-    rt.write_container(container).await?;
-    Err(e.into())
 }
 
 /// Stops a container: its signal, and after `grace` SIGKILL. One that is not there or has ended is fine.

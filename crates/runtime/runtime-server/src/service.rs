@@ -12,7 +12,7 @@ use tonic::{Request, Response, Status};
 use crate::cri::runtime_service_server::RuntimeService;
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
-use crate::{container, exec, sandbox, stats, status, supervisor};
+use crate::{container, exec, sandbox, starts, stats, status, supervisor};
 
 mod images;
 mod lists;
@@ -102,7 +102,7 @@ impl RuntimeService for RuntimeApi {
 
     async fn start_container(&self, r: Request<v1::StartContainerRequest>) -> Answer<v1::StartContainerResponse> {
         let rt = Arc::clone(&self.0);
-        let started = tokio::spawn(async move { container::start(&rt, &r.into_inner().container_id).await });
+        let started = tokio::spawn(async move { starts::start(&rt, &r.into_inner().container_id).await });
         started.await.map_err(|e| Status::internal(e.to_string()))??;
         Ok(Response::new(v1::StartContainerResponse {}))
     }
