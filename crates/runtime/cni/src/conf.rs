@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::error::{CniError, failed};
 
 /// Bytes of a configuration.
-const MAX_FILE: u64 = 1 << 20;
+pub(crate) const MAX_FILE: u64 = 1 << 20;
 /// Plugins of one network.
 const MAX_PLUGINS: usize = 64;
 /// The newest version that is spoken here.

@@ -8,6 +8,7 @@
 #![deny(missing_docs)]
 
 mod attachment;
+mod begun;
 mod cache;
 mod call;
 mod conf;

@@ -1,14 +1,15 @@
 //! Files: what a supervisor is started with, what it leaves.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a record: none is near it.
-const MAX_RECORD: u64 = 1 << 20;
+/// Bytes of a record, written or read: more than what a call of 16 MiB can make of one, unless it is made for that.
+pub const MAX_RECORD: usize = 64 << 20;
 
 /// A range of user or group ids of a namespace and where it lies on the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +135,8 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     name.push(".tmp");
     let temporary = folder.join(name);
     let written = (|| {
-        let mut file = File::create(&temporary)?;
+        // For root alone: records hold what containers are given, secrets among it.
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(content)?;
         file.sync_all()?;
         drop(file);
@@ -151,10 +153,13 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
 /// Writes a record as JSON that a person can read, atomically.
 ///
 /// # Errors
-/// As [`write_atomically`].
+/// As [`write_atomically`], and it would be longer than [`MAX_RECORD`], which nobody could read.
 pub fn write_record<T: Serialize>(path: &Path, record: &T) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(record)?;
     text.push(b'\n');
+    if text.len() > MAX_RECORD {
+        return Err(too_long(path));
+    }
     write_atomically(path, &text)
 }
 
@@ -163,11 +168,36 @@ pub fn write_record<T: Serialize>(path: &Path, record: &T) -> io::Result<()> {
 /// # Errors
 /// It cannot be read, is too long or is no such record.
 pub fn read_record<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
-    let length = fs::metadata(path)?.len();
-    if length > MAX_RECORD {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{}: {length} bytes", path.display())));
+    let mut text = Vec::new();
+    let most = u64::try_from(MAX_RECORD).unwrap_or(u64::MAX);
+    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut text)?;
+    if text.len() > MAX_RECORD {
+        return Err(too_long(path));
     }
-    let text = fs::read(path)?;
     serde_json::from_slice(&text)
         .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {e}", path.display())))
+}
+
+fn too_long(path: &Path) -> io::Error {
+    let text = format!("{}: a record of more than {MAX_RECORD} bytes", path.display());
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read_and_what_is_too_long_is_not_written() {
+        let dir = tempfile::tempdir().expect("folder");
+        let path = dir.path().join("record.json");
+        let long = "x".repeat(MAX_RECORD - 3);
+        write_record(&path, &long).expect("two quotes and a line's end are the rest");
+        assert_eq!(read_record::<String>(&path).expect("read").len(), long.len());
+        let refused = write_record(&path, &(long + "x")).expect_err("too long");
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read_record::<String>(&path).expect("as before").len(), MAX_RECORD - 3);
+        File::options().append(true).open(&path).and_then(|mut f| f.write_all(b"   ")).expect("longer");
+        assert!(read_record::<String>(&path).is_err());
+    }
 }

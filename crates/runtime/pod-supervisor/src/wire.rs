@@ -1,7 +1,7 @@
 //! What is said over the socket of a pod: a length of four bytes, big end first, and as many bytes of JSON.
 //!
-//! A connection carries one request and its answer; `Exec` has a second answer when the process ended, `Watch` one event per end
-//! of a container. File descriptors for `Exec` and `Attach` come with the request's first byte (`SCM_RIGHTS`).
+//! A connection carries one request and its answer; `Exec` has a second answer when the process ended, `Watch` one per start and
+//! end of a container. File descriptors for `Exec` and `Attach` come with the request's first byte (`SCM_RIGHTS`).
 
 use std::path::PathBuf;
 
@@ -26,7 +26,8 @@ pub enum Request {
         /// The container.
         container: ContainerPlan,
     },
-    /// Send a signal to a container's first process. Answer: [`Answer::Done`], also when it has ended.
+    /// Send a signal to a container's first process. Answer: [`Answer::Done`], also when it has ended. SIGKILL for one that is being
+    /// started is sent, and answered, when it is.
     Signal {
         /// The container.
         id: String,
@@ -76,7 +77,7 @@ pub enum Request {
     },
     /// All containers. Answer: [`Answer::State`].
     State,
-    /// [`Answer::State`] now, and [`Answer::Event`] at each end of a container.
+    /// [`Answer::State`] now, [`Answer::Began`] at each start of a container and [`Answer::Event`] at each end.
     Watch,
     /// End, if no container runs. Answer: [`Answer::Done`].
     End,
@@ -104,6 +105,15 @@ pub enum Answer {
     State {
         /// In the order of their ids.
         containers: Vec<Held>,
+    },
+    /// A container was started, also for somebody else.
+    Began {
+        /// The container.
+        id: String,
+        /// Its first process.
+        pid: i32,
+        /// Nanoseconds since 1970.
+        started_at: i64,
     },
     /// A container ended; its record is on the disk.
     Event {

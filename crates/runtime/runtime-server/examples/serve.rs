@@ -27,5 +27,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let images = Arc::new(DirectoryImages::new(&dir.join("images")));
     let server = Server::start(options, images, networks).await?;
     println!("serving");
-    Ok(server.run(std::future::pending()).await?)
+    let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(server.run(async move { term.recv().await.unwrap_or_default() }).await?)
 }

@@ -24,6 +24,18 @@ pub(crate) fn procs_files(rt: &Runtime, cgroup: &str) -> Vec<PathBuf> {
     vec![PathBuf::from("/sys/fs/cgroup/memory").join(below).join("cgroup.procs")]
 }
 
+/// The cgroup that such a file is of.
+pub(crate) fn of_procs_file(rt: &Runtime, file: &Path) -> Option<String> {
+    let root = if rt.node.cgroup_v2 { "/sys/fs/cgroup" } else { "/sys/fs/cgroup/memory" };
+    let below = file.parent()?.strip_prefix(root).ok()?.to_str()?;
+    (!below.is_empty()).then(|| format!("/{below}"))
+}
+
+/// Whether the OCI runtime has begun with a container, and nobody has ended it.
+pub(crate) fn has_container(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> bool {
+    oom_file(rt, sandbox, id).is_some_and(|file| file.exists())
+}
+
 /// The cgroup of a container, for whoever reads or empties it; with systemd it is looked for.
 pub(crate) fn of_container(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Option<String> {
     match container_spec::cgroup_path(sandbox.cgroup_parent(), id) {
@@ -31,6 +43,19 @@ pub(crate) fn of_container(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> O
         Some(_) => rt.stats.container_cgroup(sandbox.cgroup_parent(), id),
         // Without a parent, the OCI runtime makes one of this name.
         None => Some(format!("/{id}")),
+    }
+}
+
+/// Removes what an OCI runtime that was killed over a start leaves where version 2 is mounted beside version 1: an empty cgroup that no
+/// controller is of, which nobody else looks for.
+pub(crate) fn remove_beside(rt: &Runtime, cgroup: &str) {
+    if rt.node.cgroup_v2 {
+        return;
+    }
+    let path = Path::new("/sys/fs/cgroup/unified").join(cgroup.trim_start_matches('/'));
+    match std::fs::remove_dir(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => tracing::warn!("{}: {e}", path.display()),
+        _ => {}
     }
 }
 

@@ -3,7 +3,7 @@
 //! `CreateContainer` makes root file system and spec; the OCI runtime is called by `StartContainer`, as with containerd, so that
 //! what cannot be started fails there.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +11,9 @@ use container_spec::{NodeFacts, PodNamespaces, Request as SpecRequest, SeccompCh
 use cri_api::v1;
 use host_linux::LinuxFs;
 use oci_spec::runtime::Spec;
+use pod_supervisor::NAMESPACES;
 use pod_supervisor::wire::{Answer, Request};
-use pod_supervisor::{ContainerPlan, ExitRecord, NAMESPACES};
 use ports::host::{CgroupFs, HostFs};
-use tracing::info;
 
 use crate::error::{At, Done, RuntimeError};
 use crate::images::{ImageError, ImageView};
@@ -25,8 +24,6 @@ use crate::{cgroups, ends, pod_files, process, status};
 
 mod rootfs;
 
-/// Exit code of a container that could not be started, as containerd has it.
-const START_FAILED: i32 = 128;
 /// How long a killed container may take to be gone.
 const KILL_TIME: Duration = Duration::from_secs(30);
 
@@ -127,7 +124,7 @@ fn make(
     let spec = spec(rt, sandbox, &record, image, target_pid)?;
     let path = bundle.join("config.json");
     let text = serde_json::to_vec(&spec).map_err(std::io::Error::from).at("write", &path)?;
-    std::fs::write(&path, text).at("write", &path)?;
+    crate::options::private_file(&path, &text)?;
     if let Some(user) = spec.process().as_ref().map(|p| p.user()) {
         let groups = user.additional_gids().clone().unwrap_or_default();
         record.user = User { uid: user.uid(), gid: user.gid(), groups };
@@ -188,78 +185,46 @@ fn namespaces(options: &crate::Options, sandbox: &SandboxRecord) -> PodNamespace
     }
 }
 
-/// Starts a container.
-pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
-    let container = rt.container(id)?;
-    let _work = container.work.lock().await;
-    let record = container.record();
-    if record.state() != v1::ContainerState::ContainerCreated {
-        return Err(RuntimeError::Refused(format!("container {id:?} was started already")));
-    }
-    let sandbox = rt.pod(&record.pod)?.record();
-    let plan = ContainerPlan {
-        id: record.id.clone(),
-        bundle: rt.options.bundle(&record.pod, &record.id),
-        log: PathBuf::from(&record.log_path),
-        stdin: record.config.stdin,
-        stdin_once: record.config.stdin_once,
-        tty: record.config.tty,
-        oom_file: cgroups::oom_file(rt, &sandbox, id),
-    };
-    let asked = supervisor::ask(&rt.socket(&record.pod), id, &Request::Run { container: plan }).await;
-    match asked {
-        // The end may have been told already: it is not undone.
-        Ok(Answer::Started { pid, started_at }) => {
-            container.change(|r| (r.pid, r.started_at) = (pid, started_at));
-        }
-        Ok(other) => return Err(SupervisorError::Strange(format!("{other:?}")).into()),
-        Err(e @ (SupervisorError::Failed(_) | SupervisorError::Gone)) => {
-            let exit = ExitRecord { exit_code: START_FAILED, started_at: 0, finished_at: now(), oom: false };
-            container.change(|r| {
-                (r.reason, r.message) = ("StartError".into(), e.to_string());
-                r.exit.get_or_insert(exit);
-            });
-            container.ended.send_replace(true);
-            rt.write_container(&container).await?;
-            return Err(e.into());
-        }
-        Err(e) => return Err(e.into()),
-    }
-    // The supervisor knows of it, and so does its record of the end: nobody has to wait for the disk.
-    let (shared, written) = (Arc::clone(rt), Arc::clone(&container));
-    tokio::spawn(async move {
-        if let Err(e) = shared.write_container(&written).await {
-            tracing::warn!(container = written.id, "that it was started is not in its record yet: {e}");
-        }
-    });
-    rt.happened(id, &container.pod, v1::ContainerEventType::ContainerStartedEvent);
-    info!(container = id, "started");
-    Ok(())
-}
-
 /// Stops a container: its signal, and after `grace` SIGKILL. One that is not there or has ended is fine.
 pub(crate) async fn stop(rt: &Arc<Runtime>, id: &str, grace: Duration) -> Done<()> {
     let Some(container) = rt.find_container(id) else { return Ok(()) };
     let record = container.record();
-    let asks = record.state() == v1::ContainerState::ContainerRunning && !grace.is_zero();
-    if asks && signal(rt, &record, record.stop_signal).await? && wait(&container, grace).await {
-        return Ok(());
+    if record.state() == v1::ContainerState::ContainerRunning && !grace.is_zero() {
+        match signal(rt, &record, record.stop_signal).await {
+            Ok(_) if wait(&container, grace).await => return Ok(()),
+            Ok(_) | Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {}
+            Err(SupervisorError::Late) => {
+                tracing::warn!(container = id, "its supervisor does not answer: it is killed")
+            }
+            Err(e) => return Err(e.into()),
+        }
     }
     kill(rt, &container).await
 }
 
-/// Kills a container and waits for its end.
+/// Kills a container and waits for its end. One that is not known to have been started may have been: the supervisor is asked.
 pub(crate) async fn kill(rt: &Arc<Runtime>, container: &Arc<Container>) -> Done<()> {
     let record = container.record();
-    match record.state() {
-        v1::ContainerState::ContainerExited => return Ok(()),
-        v1::ContainerState::ContainerRunning => {}
-        // Never started: there is nothing to end, and it will not be.
-        _ => return Ok(()),
+    if record.state() == v1::ContainerState::ContainerExited {
+        return Ok(());
     }
-    if !signal(rt, &record, 9).await? {
+    match signal(rt, &record, 9).await {
+        Ok(_) => {}
         // Nobody else will: whoever watches a pod does not act on one that is being stopped.
-        ends::make(rt, container).await;
+        Err(e @ (SupervisorError::Gone | SupervisorError::Unknown(_))) => {
+            if matches!(e, SupervisorError::Gone) {
+                ends::left_by_supervisor(rt, &container.pod).await;
+            }
+            if !ends::may_run(rt, container) {
+                return Ok(());
+            }
+            ends::make(rt, container, ends::LOST).await;
+        }
+        Err(e @ SupervisorError::Late) => {
+            tracing::warn!(container = container.id, "it is killed by its cgroup: {e}");
+            ends::make(rt, container, ends::MUTE).await;
+        }
+        Err(e) => return Err(e.into()),
     }
     if wait(container, KILL_TIME).await {
         return Ok(());
@@ -267,14 +232,9 @@ pub(crate) async fn kill(rt: &Arc<Runtime>, container: &Arc<Container>) -> Done<
     Err(RuntimeError::Late(format!("container {:?} has been killed and does not end", container.id)))
 }
 
-/// Sends a signal; `false`: there is no supervisor that could.
-async fn signal(rt: &Arc<Runtime>, record: &ContainerRecord, signal: i32) -> Done<bool> {
+async fn signal(rt: &Arc<Runtime>, record: &ContainerRecord, signal: i32) -> Result<Answer, SupervisorError> {
     let request = Request::Signal { id: record.id.clone(), signal };
-    match supervisor::ask(&rt.socket(&record.pod), &record.id, &request).await {
-        Ok(_) => Ok(true),
-        Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => Ok(false),
-        Err(e) => Err(e.into()),
-    }
+    supervisor::ask_soon(&rt.socket(&record.pod), &record.id, &request).await
 }
 
 async fn wait(container: &Container, time: Duration) -> bool {
@@ -288,7 +248,7 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     let _work = container.work.lock().await;
     kill(rt, &container).await?;
     let forget = Request::Forget { id: id.to_owned() };
-    match supervisor::ask(&rt.socket(&container.pod), id, &forget).await {
+    match supervisor::ask_soon(&rt.socket(&container.pod), id, &forget).await {
         Ok(_) | Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {}
         Err(e) => return Err(e.into()),
     }
@@ -307,6 +267,7 @@ pub(crate) fn erase(rt: &Runtime, pod: &str, id: &str) -> Done<()> {
     {
         // The OCI runtime does this; it may have been killed.
         rt.cgroups.remove(&cgroup)?;
+        cgroups::remove_beside(rt, &cgroup);
     }
     let bundle = rt.options.bundle(pod, id);
     rootfs::unmount(&bundle)?;

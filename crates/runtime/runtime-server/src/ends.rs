@@ -12,8 +12,12 @@ use tracing::warn;
 use crate::runtime::{Container, Runtime, now};
 use crate::{cgroups, records};
 
-const LOST: &str = "SupervisorLost";
-const LOST_MESSAGE: &str = "the pod's supervisor ended, and its containers were killed with it";
+/// Reason and message where there is no supervisor any more.
+pub(crate) const LOST: (&str, &str) =
+    ("SupervisorLost", "the pod's supervisor ended, and its containers were killed with it");
+/// Reason and message where there is one that says nothing.
+pub(crate) const MUTE: (&str, &str) =
+    ("SupervisorMute", "the pod's supervisor did not answer, and the container was killed by its cgroup");
 /// 128 and SIGKILL.
 const KILLED: i32 = 137;
 const DELETE_TIME: Duration = Duration::from_secs(30);
@@ -59,8 +63,19 @@ pub(crate) async fn on_disk(rt: &Arc<Runtime>, container: &Arc<Container>) -> Op
     }
 }
 
-/// Ends a container whose supervisor is gone.
-pub(crate) async fn make(rt: &Arc<Runtime>, container: &Arc<Container>) {
+/// Whether there may be a process of a container: it runs, or its start was begun and nobody was told how that went.
+pub(crate) fn may_run(rt: &Runtime, container: &Container) -> bool {
+    match container.record().state() {
+        v1::ContainerState::ContainerExited => false,
+        v1::ContainerState::ContainerCreated => {
+            rt.find_pod(&container.pod).is_some_and(|pod| cgroups::has_container(rt, &pod.record(), &container.id))
+        }
+        _ => true,
+    }
+}
+
+/// Ends a container whose supervisor is gone or mute.
+pub(crate) async fn make(rt: &Arc<Runtime>, container: &Arc<Container>, (reason, message): (&str, &str)) {
     delete(rt, &container.id).await;
     let pod = rt.find_pod(&container.pod).map(|p| p.record());
     if let Some(cgroup) = pod.and_then(|pod| cgroups::of_container(rt, &pod, &container.id)) {
@@ -71,8 +86,16 @@ pub(crate) async fn make(rt: &Arc<Runtime>, container: &Arc<Container>) {
         None => {
             let started_at = container.record().started_at;
             let exit = ExitRecord { exit_code: KILLED, started_at, finished_at: now(), oom: false };
-            take_in(rt, container, exit, LOST, LOST_MESSAGE).await;
+            take_in(rt, container, exit, reason, message).await;
         }
+    }
+}
+
+/// Ends what a supervisor that is gone has left beside containers: process 1 of a shared PID namespace, and the OCI runtime where it is
+/// at something, which could make a container yet.
+pub(crate) async fn left_by_supervisor(rt: &Arc<Runtime>, pod: &str) {
+    if let Some(cgroup) = rt.find_pod(pod).and_then(|p| cgroups::of_sandbox(&p.record())) {
+        empty(rt, pod, cgroup).await;
     }
 }
 
@@ -85,7 +108,7 @@ pub(crate) async fn empty(rt: &Arc<Runtime>, whose: &str, cgroup: String) {
 }
 
 /// `runc delete --force`: what the supervisor would have done. A container that the OCI runtime does not know is fine.
-async fn delete(rt: &Arc<Runtime>, id: &str) {
+pub(crate) async fn delete(rt: &Arc<Runtime>, id: &str) {
     let mut call = tokio::process::Command::new(&rt.options.oci_runtime);
     call.arg("--root").arg(rt.options.oci_root()).args(["delete", "--force", id]);
     call.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);

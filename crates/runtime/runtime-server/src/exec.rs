@@ -61,7 +61,7 @@ pub(crate) async fn write_process(
     let written = move || {
         let process = process(&bundle, &command, terminal)?;
         let text = serde_json::to_vec(&process).map_err(io::Error::from).at("write", &path)?;
-        fs::write(&path, text).at("write", &path)
+        crate::options::private_file(&path, &text)
     };
     rt.blocking.run(written).await?;
     Ok(file)

@@ -9,6 +9,7 @@
 #![deny(missing_docs)]
 
 mod blocking;
+mod broken;
 mod cgroups;
 mod container;
 mod ends;
@@ -29,10 +30,12 @@ mod sandbox;
 mod serve;
 mod service;
 mod sessions;
+mod starts;
 mod stats;
 mod status;
 mod streams;
 mod supervisor;
+mod sysctls;
 
 /// The CRI's services.
 #[allow(missing_docs, clippy::pedantic, clippy::doc_markdown, clippy::default_trait_access)]

@@ -29,7 +29,7 @@ pub trait PodNetworks: Send + Sync + 'static {
     ///
     /// # Errors
     /// No configuration, or a plugin says so.
-    fn ready(&self) -> Result<(), NetworkError>;
+    async fn ready(&self) -> Result<(), NetworkError>;
 
     /// Gives the network namespace of a pod a network.
     ///
@@ -56,12 +56,12 @@ pub struct NoNetwork;
 
 #[async_trait]
 impl PodNetworks for NoNetwork {
-    fn ready(&self) -> Result<(), NetworkError> {
+    async fn ready(&self) -> Result<(), NetworkError> {
         Err(NetworkError("no network is configured: only pods on the node's network run".into()))
     }
 
     async fn add(&self, _: &str, _: &v1::PodSandboxConfig, _: &Path) -> Result<PodNetwork, NetworkError> {
-        self.ready().map(|()| PodNetwork::default())
+        self.ready().await.map(|()| PodNetwork::default())
     }
 
     async fn remove(&self, _: &str, _: &v1::PodSandboxConfig, _: Option<&Path>) -> Result<(), NetworkError> {

@@ -1,13 +1,21 @@
 //! Where things are and by what they are started.
 
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Done, RuntimeError};
+use crate::error::{At, Done, RuntimeError};
 
 /// Bytes of a socket's path, less its end (`unix(7)`).
 const MAX_SOCKET_PATH: usize = 107;
 /// `/<64 hex digits>/pod.sock`.
 const SOCKET_BELOW: usize = 1 + 64 + 1 + 8;
+
+/// Name of the file that the process that serves a folder has locked.
+const LOCK: &str = "lock";
+/// Mode of folders.
+const PRIVATE: u32 = 0o700;
 
 /// What a runtime is started with.
 #[derive(Clone, Debug)]
@@ -75,9 +83,63 @@ impl Options {
     }
 }
 
-/// Makes a folder and those above it, for root alone.
+/// Takes a folder for this process alone, until what is answered is dropped.
+pub(crate) fn lock(root: &Path) -> Done<fs::File> {
+    let path = root.join(LOCK);
+    let open = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = open.at("open", &path)?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::AGAIN) => Err(RuntimeError::Refused(format!(
+            "{}: another `bosun runtime` serves this folder and holds its lock",
+            path.display()
+        ))),
+        Err(e) => Err(e).at("lock", &path),
+    }
+}
+
+/// Makes a folder and those above it, for root alone: below are files of images and of containers, some of which run as root
+/// whoever starts them.
 pub(crate) fn private_dir(path: &Path) -> Done<()> {
-    use crate::error::At;
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o711).create(path).at("mkdir", path)
+    fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(path).at("mkdir", path)
+}
+
+/// As [`private_dir`], also where the folder is there and was for others.
+pub(crate) fn make_private(path: &Path) -> Done<()> {
+    private_dir(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(PRIVATE)).at("chmod", path)
+}
+
+/// Writes a file for root alone.
+pub(crate) fn private_file(path: &Path, content: &[u8]) -> Done<()> {
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    file.and_then(|mut f| f.write_all(content)).at("write", path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_served_by_one_process() {
+        let dir = tempfile::tempdir().expect("folder");
+        let held = lock(dir.path()).expect("locked");
+        let refused = lock(dir.path()).expect_err("locked already").to_string();
+        assert!(refused.contains(&*dir.path().join(LOCK).to_string_lossy()), "{refused}");
+        drop(held);
+        lock(dir.path()).expect("free again");
+    }
+
+    #[test]
+    fn folders_and_files_are_for_root_alone_also_those_of_before() {
+        let dir = tempfile::tempdir().expect("folder");
+        let (old, new, file) = (dir.path().join("old"), dir.path().join("old/a/b"), dir.path().join("file"));
+        fs::create_dir(&old).expect("folder");
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).expect("mode");
+        make_private(&old).expect("private");
+        private_dir(&new).expect("made");
+        private_file(&file, b"x").expect("written");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!([&old, &old.join("a"), &new, &file].map(|p| mode(p)), [0o700, 0o700, 0o700, 0o600]);
+    }
 }

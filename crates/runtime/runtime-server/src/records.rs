@@ -2,7 +2,7 @@
 //!
 //! `ROOT/pods/<pod>/sandbox.json` is written before the pod's network is made, `containers/<container>/container.json` before its
 //! root file system; both are replaced atomically. `exit.json` beside the latter is the supervisor's. A folder without a record
-//! is what a crash left of a beginning, and goes.
+//! is what a crash left of a beginning, and goes; so does one whose record cannot be understood, as nobody can serve it.
 
 use std::fs;
 use std::io;
@@ -16,6 +16,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{At, Done};
 use crate::network::PodNetwork;
 use crate::options::Options;
+
+mod config;
+#[cfg(test)]
+mod tests;
 
 /// Where a pod stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +75,7 @@ pub(crate) struct ContainerRecord {
     pub(crate) stop_signal: i32,
     pub(crate) user: User,
     pub(crate) log_path: String,
+    #[serde(with = "config")]
     pub(crate) config: v1::ContainerConfig,
 }
 
@@ -152,41 +157,76 @@ pub(crate) fn read_exit(options: &Options, pod: &str, container: &str) -> Done<O
     }
 }
 
+/// A pod, or a container of a pod, that cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) pod: String,
+    pub(crate) container: Option<String>,
+    /// Why.
+    pub(crate) why: String,
+}
+
 /// All that is on the disk, and folders that hold no record.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) sandboxes: Vec<SandboxRecord>,
     pub(crate) containers: Vec<ContainerRecord>,
-    /// Pods, and containers of pods, that a crash left before their record was there.
-    pub(crate) broken: Vec<(String, Option<String>)>,
+    /// What a crash left before its record was there, and what has a record that cannot be read.
+    pub(crate) broken: Vec<Broken>,
 }
 
-/// Reads all records.
+/// Reads all records. One that cannot be read concerns nobody but its own pod or container.
+///
+/// # Errors
+/// The folder of pods cannot be read.
 pub(crate) fn read_all(options: &Options) -> Done<Found> {
     let mut found = Found::default();
     for pod in names(&options.root.join("pods"))? {
-        let Some(sandbox) = read(&options.pod_root(&pod).join(SANDBOX))? else {
-            found.broken.push((pod, None));
-            continue;
+        let read = record(&options.pod_root(&pod).join(SANDBOX), |s: &SandboxRecord| s.id == pod)
+            .and_then(|sandbox| Ok((sandbox, names(&options.containers_root(&pod)).map_err(|e| e.to_string())?)));
+        let containers = match read {
+            Ok((sandbox, containers)) => {
+                found.sandboxes.push(sandbox);
+                containers
+            }
+            Err(why) => {
+                found.broken.push(Broken { pod, container: None, why });
+                continue;
+            }
         };
-        found.sandboxes.push(sandbox);
-        for container in names(&options.containers_root(&pod))? {
-            match read(&options.containers_root(&pod).join(&container).join(CONTAINER))? {
-                Some(record) => found.containers.push(record),
-                None => found.broken.push((pod.clone(), Some(container))),
+        for id in containers {
+            let path = options.containers_root(&pod).join(&id).join(CONTAINER);
+            match record(&path, |c: &ContainerRecord| c.id == id && c.pod == pod) {
+                Ok(record) => found.containers.push(record),
+                Err(why) => found.broken.push(Broken { pod: pod.clone(), container: Some(id), why }),
             }
         }
     }
     Ok(found)
 }
 
-/// `None`: there is none. One that cannot be understood is an error: it was written whole, by somebody else.
+/// The record of a folder, which has to be about that folder.
+fn record<T: serde::de::DeserializeOwned>(path: &Path, own: impl FnOnce(&T) -> bool) -> Result<T, String> {
+    match read(path) {
+        Ok(Some(record)) if own(&record) => Ok(record),
+        Ok(Some(_)) => Err(format!("{}: another one's record", path.display())),
+        Ok(None) => Err("a beginning without a record".into()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// `None`: there is none.
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Done<Option<T>> {
     match read_record(path) {
         Ok(record) => Ok(Some(record)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e).at("read", path),
     }
+}
+
+/// Containers of a pod whose record cannot be read, by their folders.
+pub(crate) fn containers_of(options: &Options, pod: &str) -> Done<Vec<String>> {
+    names(&options.containers_root(pod))
 }
 
 fn names(dir: &Path) -> Done<Vec<String>> {

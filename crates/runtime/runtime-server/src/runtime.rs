@@ -1,8 +1,9 @@
 //! What this server knows of pods and containers while it runs. All of it can be had again from records and supervisors.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use container_spec::NodeFacts;
@@ -63,7 +64,11 @@ pub(crate) struct Runtime {
     pub(crate) events: Events,
     pub(crate) blocking: Blocking,
     pub(crate) streams: Streams,
+    /// Whether this process is about to end.
+    pub(crate) ending: watch::Sender<bool>,
     known: Mutex<Known>,
+    /// What keeps other processes out, for as long as anything here goes on.
+    lock: OnceLock<File>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -162,8 +167,16 @@ impl Runtime {
             events: Events::new(),
             blocking: Blocking::new(),
             streams,
+            ending: watch::Sender::new(false),
             known: Mutex::default(),
+            lock: OnceLock::new(),
         }
+    }
+
+    /// Keeps the lock of the folders.
+    pub(crate) fn keep(&self, lock: File) {
+        // Once: there is one server.
+        let _ = self.lock.set(lock);
     }
 
     /// The socket of a pod's supervisor.

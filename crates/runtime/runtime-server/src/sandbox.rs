@@ -77,7 +77,7 @@ fn check(config: &v1::PodSandboxConfig, handler: &str) -> Done<()> {
             "pods with users of their own are not supported by this runtime yet".into(),
         ));
     }
-    Ok(())
+    crate::sysctls::check(config)
 }
 
 async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
@@ -99,7 +99,7 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
             warn!(pod = written.id, "that it is ready is not in its record yet: {e}");
         }
     });
-    follow::watch(rt, pod);
+    follow::spawn(rt, pod, None);
     info!(pod = pod.id, supervisor = started, "sandbox is ready");
     Ok(())
 }
@@ -157,6 +157,10 @@ pub(crate) async fn stop(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     let _work = pod.work.lock().await;
     let was_ready = pod.record().stage == PodStage::Ready;
     take_down(rt, &pod).await?;
+    // Of a beginning that failed early there is no folder yet.
+    if rt.options.pod_root(id).exists() {
+        rt.write_pod(&pod).await?;
+    }
     if was_ready {
         rt.happened(id, id, v1::ContainerEventType::ContainerStoppedEvent);
     }
@@ -188,14 +192,14 @@ pub(crate) async fn take_down(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
         rt.networks.remove(&pod.id, &record.config, namespace.as_deref()).await?;
         pod.change(|r| r.network_removed = true);
     }
-    match supervisor::ask(&rt.socket(&pod.id), &pod.id, &Request::End).await {
+    match supervisor::ask_soon(&rt.socket(&pod.id), &pod.id, &Request::End).await {
         Ok(_) | Err(SupervisorError::Gone) => {}
+        // It is killed with its cgroup.
+        Err(e @ SupervisorError::Late) if cgroups::of_sandbox(&pod.record()).is_some() => warn!(pod = pod.id, "{e}"),
         Err(e) => return Err(e.into()),
     }
     let (shared, record) = (Arc::clone(rt), pod.record());
-    rt.blocking.run(move || take_down_files(&shared, &record)).await?;
-    // Of a beginning that failed early there is no folder yet.
-    if rt.options.pod_root(&pod.id).exists() { rt.write_pod(pod).await } else { Ok(()) }
+    rt.blocking.run(move || take_down_files(&shared, &record)).await
 }
 
 fn take_down_files(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
@@ -221,8 +225,14 @@ async fn erase(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     Ok(())
 }
 
-/// The folders of a pod; the one with the record last.
+/// The folders of a pod; the one with the record last. What is still mounted there goes first.
 pub(crate) fn erase_files(rt: &Runtime, pod: &str) -> Done<()> {
+    for folder in [rt.options.pod_run(pod), rt.options.pod_root(pod)] {
+        // The newest first: it may be below or above another one.
+        for mounted in LinuxMounts.mounts_below(&folder)?.iter().rev() {
+            LinuxMounts.unmount(mounted)?;
+        }
+    }
     LinuxFs.remove_tree(&rt.options.pod_run(pod))?;
     LinuxFs.remove_tree(&rt.options.pod_root(pod))?;
     Ok(())

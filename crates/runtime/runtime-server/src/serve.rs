@@ -5,11 +5,13 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::Future;
 use host_linux::LinuxCgroups;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
+use tracing::warn;
 
 use crate::cri::image_service_server::ImageServiceServer;
 use crate::cri::runtime_service_server::RuntimeServiceServer;
@@ -24,6 +26,8 @@ use crate::{node, recover};
 
 /// Bytes of a message, as containerd has it.
 const MAX_MESSAGE: usize = 16 << 20;
+/// How long calls may go on when this process is to end: what they began is found again by the next one.
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// A runtime that has found everything again and is about to take calls.
 pub struct Server {
@@ -35,7 +39,7 @@ impl Server {
     /// Looks at the node, recovers, and makes the socket.
     ///
     /// # Errors
-    /// Options that cannot be, records that cannot be read, a socket that cannot be made.
+    /// Options that cannot be, another process that serves these folders, a socket that cannot be made.
     pub async fn start(
         options: Options,
         images: Arc<dyn Images>,
@@ -43,20 +47,22 @@ impl Server {
     ) -> Result<Self, RuntimeError> {
         options.check()?;
         for dir in [&options.root, &options.run] {
-            crate::options::private_dir(dir)?;
+            crate::options::make_private(dir)?;
         }
+        let lock = crate::options::lock(&options.root)?;
         let cgroups = LinuxCgroups::detect()?;
         let node = node::facts(&cgroups, &options.oci_runtime).await;
         let listen = options.listen.clone();
         let (streams, streaming) = Streams::bind().await.at("bind", Path::new("127.0.0.1:0"))?;
         let runtime = Arc::new(Runtime::new(options, images, networks, node, cgroups, streams));
+        runtime.keep(lock);
         recover::everything(&runtime).await?;
         tokio::spawn(crate::streams::serve(Arc::clone(&runtime), streaming));
         let listener = bind(&listen)?;
         Ok(Self { runtime, listener })
     }
 
-    /// Answers calls until `end`.
+    /// Answers calls until `end`. Then streams of events end, and calls that are under way have [`DRAIN`] to.
     ///
     /// # Errors
     /// The socket fails.
@@ -66,9 +72,23 @@ impl Server {
         let served = tonic::transport::Server::builder()
             .add_service(runtime.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(usize::MAX))
             .add_service(images.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(usize::MAX))
-            .serve_with_incoming_shutdown(UnixListenerStream::new(self.listener), end)
-            .await;
-        served.map_err(io::Error::other).at("serve", &self.runtime.options.listen)
+            .serve_with_incoming_shutdown(UnixListenerStream::new(self.listener), async {
+                end.await;
+                self.runtime.ending.send_replace(true);
+            });
+        let mut ending = self.runtime.ending.subscribe();
+        let late = async {
+            // It cannot be dropped before this ends.
+            let _ = ending.wait_for(|ending| *ending).await;
+            tokio::time::sleep(DRAIN).await;
+        };
+        tokio::select! {
+            served = served => served.map_err(io::Error::other).at("serve", &self.runtime.options.listen),
+            () = late => {
+                warn!("calls were under way for more than {DRAIN:?}; they end with this process");
+                Ok(())
+            }
+        }
     }
 }
 

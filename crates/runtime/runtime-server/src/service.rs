@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cri_api::v1;
-use futures::Stream;
+use futures::{Stream, StreamExt};
 use pod_supervisor::wire::Request as Ask;
 use tonic::{Request, Response, Status};
 
 use crate::cri::runtime_service_server::RuntimeService;
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
-use crate::{container, exec, sandbox, stats, status, supervisor};
+use crate::{container, exec, sandbox, starts, stats, status, supervisor};
 
 mod images;
 mod lists;
@@ -102,7 +102,7 @@ impl RuntimeService for RuntimeApi {
 
     async fn start_container(&self, r: Request<v1::StartContainerRequest>) -> Answer<v1::StartContainerResponse> {
         let rt = Arc::clone(&self.0);
-        let started = tokio::spawn(async move { container::start(&rt, &r.into_inner().container_id).await });
+        let started = tokio::spawn(async move { starts::start(&rt, &r.into_inner().container_id).await });
         started.await.map_err(|e| Status::internal(e.to_string()))??;
         Ok(Response::new(v1::StartContainerResponse {}))
     }
@@ -202,7 +202,7 @@ impl RuntimeService for RuntimeApi {
     }
 
     async fn status(&self, _: Request<v1::StatusRequest>) -> Answer<v1::StatusResponse> {
-        Ok(Response::new(lists::status(&self.0)))
+        Ok(Response::new(lists::status(&self.0).await))
     }
 
     async fn checkpoint_container(
@@ -215,7 +215,9 @@ impl RuntimeService for RuntimeApi {
     type GetContainerEventsStream = EventStream;
 
     async fn get_container_events(&self, _: Request<v1::GetEventsRequest>) -> Answer<EventStream> {
-        Ok(Response::new(Box::pin(self.0.events.listen())))
+        let mut ending = self.0.ending.subscribe();
+        let ending = async move { ending.wait_for(|ending| *ending).await.map(drop) };
+        Ok(Response::new(Box::pin(self.0.events.listen().take_until(Box::pin(ending)))))
     }
 
     async fn list_metric_descriptors(

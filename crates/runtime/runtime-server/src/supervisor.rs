@@ -16,13 +16,18 @@ use tokio::net::UnixStream;
 const START: Duration = Duration::from_secs(30);
 /// Longer than it lets its OCI runtime take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
+/// For what it does without an OCI runtime.
+const SOON: Duration = Duration::from_secs(10);
 
 /// A supervisor that did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
-    /// It is not there.
+    /// It is not there: nobody listens on its socket.
     #[error("the pod's supervisor is gone")]
     Gone,
+    /// It closed the connection; it may be there.
+    #[error("the pod's supervisor closed the connection")]
+    Closed,
     /// It says no.
     #[error("{0}")]
     Failed(String),
@@ -60,10 +65,7 @@ impl Line {
         request: &Request,
         passed: &[BorrowedFd<'_>],
     ) -> Result<Self, SupervisorError> {
-        let stream = UnixStream::connect(socket).await.map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => SupervisorError::Gone,
-            _ => e.into(),
-        })?;
+        let stream = connect(socket).await?;
         let bytes = frame(request, MAX_REQUEST)?;
         let mut sent = 0;
         while sent < bytes.len() {
@@ -85,8 +87,8 @@ impl Line {
                 return Ok(answer);
             }
             match self.stream.read_buf(&mut self.incoming).await {
-                Ok(0) => return Err(SupervisorError::Gone),
-                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Err(SupervisorError::Gone),
+                Ok(0) => return Err(SupervisorError::Closed),
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Err(SupervisorError::Closed),
                 Ok(_) => {}
                 Err(e) => return Err(e.into()),
             }
@@ -103,13 +105,34 @@ pub(crate) fn checked(id: &str, answer: Answer) -> Result<Answer, SupervisorErro
     }
 }
 
-/// Asks for something that has one answer.
+async fn connect(socket: &Path) -> Result<UnixStream, SupervisorError> {
+    UnixStream::connect(socket).await.map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => SupervisorError::Gone,
+        _ => e.into(),
+    })
+}
+
+/// Asks for something that has one answer, and that the OCI runtime may be needed for.
 pub(crate) async fn ask(socket: &Path, id: &str, request: &Request) -> Result<Answer, SupervisorError> {
+    ask_within(PATIENCE, socket, id, request).await
+}
+
+/// Asks for something that has one answer, at once.
+pub(crate) async fn ask_soon(socket: &Path, id: &str, request: &Request) -> Result<Answer, SupervisorError> {
+    ask_within(SOON, socket, id, request).await
+}
+
+async fn ask_within(limit: Duration, socket: &Path, id: &str, request: &Request) -> Result<Answer, SupervisorError> {
     let asked = async {
         let mut line = Line::open(socket, request, &[]).await?;
-        checked(id, line.answer().await?)
+        match line.answer().await {
+            Ok(answer) => checked(id, answer),
+            // One that died while it was asked does not listen any more.
+            Err(SupervisorError::Closed) => Err(connect(socket).await.err().unwrap_or(SupervisorError::Closed)),
+            Err(e) => Err(e),
+        }
     };
-    tokio::time::timeout(PATIENCE, asked).await.map_err(|_| SupervisorError::Late)?
+    tokio::time::timeout(limit, asked).await.map_err(|_| SupervisorError::Late)?
 }
 
 /// Starts the supervisor of the pod whose plan is in `dir`, and waits until it takes commands. It is a process of its own

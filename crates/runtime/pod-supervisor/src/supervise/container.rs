@@ -59,6 +59,8 @@ pub(super) struct Container {
     /// Waits for the terminal.
     pub(super) console: Option<(UnixListener, PathBuf)>,
     pub(super) attached: Vec<Attached>,
+    /// Who wants it killed as soon as it is started.
+    pub(super) killers: Vec<u64>,
     log: Log,
 }
 
@@ -76,6 +78,7 @@ impl Container {
             stdin: None,
             console: None,
             attached: Vec::new(),
+            killers: Vec::new(),
             log,
         };
         let mut streams = Streams::none();

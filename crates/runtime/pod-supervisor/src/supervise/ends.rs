@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, pidfd_send_signal};
 
 use super::container::Stage;
+use super::requests::unknown;
 use super::tools::{self, Streams, Tool};
 use super::{Exec, Purpose, Supervisor};
 use crate::clock;
@@ -91,17 +92,35 @@ impl Supervisor {
             tools::watched(pid).or_else(|e| self.gone_already(pid).ok_or(e)).map_err(known)
         });
         let Some(container) = self.containers.get_mut(id) else { return Answer::failed("the container is gone") };
-        match started {
+        let killers = std::mem::take(&mut container.killers);
+        let (answer, to_killers) = match started {
             Ok((pid, ended)) => {
+                if !killers.is_empty() {
+                    // An error means that it ended just now.
+                    let _ = pidfd_send_signal(&ended, Signal::KILL);
+                }
                 container.started_at = now;
                 container.stage = Stage::Running { pid, ended };
-                Answer::Started { pid: pid.as_raw_nonzero().get(), started_at: now }
+                let pid = pid.as_raw_nonzero().get();
+                self.tell_watchers(&Answer::Began { id: id.to_owned(), pid, started_at: now });
+                (Answer::Started { pid, started_at: now }, Answer::Done)
             }
             Err(why) => {
                 self.containers.remove(id);
                 self.delete(id);
-                Answer::failed(why)
+                (Answer::failed(why), unknown(id))
             }
+        };
+        for client in killers {
+            self.tell(client, &to_killers);
+        }
+        answer
+    }
+
+    fn tell_watchers(&mut self, answer: &Answer) {
+        let watching: Vec<u64> = self.clients.iter().filter(|(_, c)| c.watches).map(|(n, _)| *n).collect();
+        for client in watching {
+            self.tell(client, answer);
         }
     }
 
@@ -168,10 +187,7 @@ impl Supervisor {
             self.tell(client, &Answer::Exited { exit_code });
         }
         let event = Answer::Event { id: id.to_owned(), exit };
-        let watching: Vec<u64> = self.clients.iter().filter(|(_, c)| c.watches).map(|(n, _)| *n).collect();
-        for client in watching {
-            self.tell(client, &event);
-        }
+        self.tell_watchers(&event);
         self.delete(id);
     }
 

@@ -140,6 +140,12 @@ impl Supervisor {
     }
 
     fn signal(&mut self, client: u64, id: &str, signal: i32) -> io::Result<Option<Answer>> {
+        if let Some(starting) = self.containers.get_mut(id).filter(|c| matches!(c.stage, Stage::Starting))
+            && signal == Signal::KILL.as_raw()
+        {
+            starting.killers.push(client);
+            return Ok(None);
+        }
         let ended = match self.containers.get(id).map(|c| &c.stage) {
             Some(Stage::Running { ended, .. }) => ended,
             Some(Stage::Starting) => return Ok(Some(Answer::failed("container is starting"))),

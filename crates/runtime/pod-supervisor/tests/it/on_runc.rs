@@ -9,7 +9,7 @@ use pod_supervisor::wire::{Answer, Request};
 use pod_supervisor::{ExitRecord, NamespacePlan, SOCKET, record};
 use rustix::pipe::pipe;
 
-use crate::bed::{Bed, until};
+use crate::bed::{Bed, Call, until};
 
 fn bed() -> Bed {
     let mut bed = Bed::new(NamespacePlan::default());
@@ -17,10 +17,14 @@ fn bed() -> Bed {
     bed
 }
 
-fn exit_of(answer: Answer) -> ExitRecord {
-    match answer {
-        Answer::Event { exit, .. } => exit,
-        other => panic!("{other:?}"),
+/// The next end; starts are told too.
+fn exit_of(watch: &mut Call) -> ExitRecord {
+    loop {
+        match watch.answer() {
+            Answer::Event { exit, .. } => return exit,
+            Answer::Began { .. } => {}
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -30,7 +34,7 @@ fn output_is_logged_and_the_end_is_on_the_disk_before_anybody_is_told() {
     let mut watch = bed.call(&Request::Watch);
     assert_eq!(watch.answer(), Answer::State { containers: Vec::new() });
     bed.run(bed.container("c", "echo one; echo two >&2; echo -n three; exit 3", |_| ()));
-    let exit = exit_of(watch.answer());
+    let exit = exit_of(&mut watch);
     let on_disk: ExitRecord = record::read_record(&bed.dir.path().join("state/c/exit.json")).expect("record");
     assert_eq!((exit.exit_code, exit.oom), (3, false));
     assert_eq!(on_disk, exit);
@@ -78,7 +82,7 @@ fn containers_outlive_whoever_started_the_supervisor() {
     let mut watch = bed.call(&Request::Watch);
     watch.answer();
     File::create(root).expect("go");
-    assert_eq!(exit_of(watch.answer()).exit_code, 7);
+    assert_eq!(exit_of(&mut watch).exit_code, 7);
     assert_eq!(bed.lines("c"), ["stdout F late"]);
     assert_eq!(bed.ask(&Request::End), Answer::Done);
     until("it ends", || (!bed.run_dir().join(SOCKET).exists()).then_some(()));
@@ -94,11 +98,11 @@ fn signals_end_containers_and_the_code_says_which() {
     until("the trap is set", || (bed.lines("c") == ["stdout F up"]).then_some(()));
     assert_eq!(bed.ask(&Request::End), Answer::failed("containers of the pod run"));
     assert_eq!(bed.ask(&Request::Signal { id: "c".into(), signal: 15 }), Answer::Done);
-    assert_eq!(exit_of(watch.answer()).exit_code, 5);
+    assert_eq!(exit_of(&mut watch).exit_code, 5);
     assert_eq!(bed.ask(&Request::Signal { id: "c".into(), signal: 15 }), Answer::Done);
     bed.run(bed.container("d", "sleep 1000", |_| ()));
     assert_eq!(bed.ask(&Request::Signal { id: "d".into(), signal: 9 }), Answer::Done);
-    assert_eq!(exit_of(watch.answer()).exit_code, 137);
+    assert_eq!(exit_of(&mut watch).exit_code, 137);
 }
 
 #[test]
@@ -111,7 +115,7 @@ fn a_container_that_the_kernel_kills_for_memory_says_so() {
         spec["linux"]["resources"] = serde_json::json!({"memory": {"limit": 16 << 20}});
     });
     bed.run(limited);
-    let exit = exit_of(watch.answer());
+    let exit = exit_of(&mut watch);
     assert!(exit.oom && exit.exit_code != 0, "{exit:?}");
 }
 
@@ -235,7 +239,7 @@ fn a_pod_has_namespaces_without_a_process_that_holds_them() {
     watch.answer();
     let script = "hostname; ip -o addr show lo; cat /proc/sys/net/ipv4/ip_unprivileged_port_start";
     bed.run(bed.container("c", script, |_| ()));
-    assert_eq!(exit_of(watch.answer()).exit_code, 0);
+    assert_eq!(exit_of(&mut watch).exit_code, 0);
     let lines = bed.lines("c");
     assert_eq!(lines.first().map(String::as_str), Some("stdout F pod-1"));
     assert!(lines[1].contains("127.0.0.1/8"), "{lines:?}");
@@ -255,7 +259,7 @@ fn containers_that_share_processes_see_each_other_and_end_with_process_one() {
     watch.answer();
     bed.run(bed.container("c", "exec sleep 1000", |_| ()));
     bed.run(bed.container("d", "cat /proc/1/comm /proc/2/comm /proc/[0-9]*/comm", |_| ()));
-    exit_of(watch.answer());
+    exit_of(&mut watch);
     let lines = bed.lines("d");
     assert!(
         lines.iter().any(|l| l.ends_with("F bosun-pod")) && lines.iter().any(|l| l.ends_with("F sleep")),
@@ -267,7 +271,7 @@ fn containers_that_share_processes_see_each_other_and_end_with_process_one() {
         .find(|c| fs::read_to_string(format!("/proc/{c}/comm")).is_ok_and(|name| name == "bosun-pod\n"));
     let init = init.expect("process 1").parse().ok().and_then(rustix::process::Pid::from_raw).expect("number");
     rustix::process::kill_process(init, rustix::process::Signal::KILL).expect("kill");
-    assert_eq!(exit_of(watch.answer()).exit_code, 137);
+    assert_eq!(exit_of(&mut watch).exit_code, 137);
 }
 
 #[test]
@@ -293,4 +297,49 @@ fn strange_talk_ends_the_connection_and_nothing_else() {
         assert_eq!(stream.read(&mut [0; 16]).expect("end"), 0);
     }
     assert_eq!(bed.ask(&Request::State), Answer::State { containers: Vec::new() });
+}
+
+#[test]
+fn a_start_is_told_to_who_watches_and_a_kill_waits_for_it() {
+    let bed = bed();
+    let mut watch = bed.call(&Request::Watch);
+    watch.answer();
+    let run = bed.call(&Request::Run { container: bed.container("c", "sleep 1000", |_| ()) });
+    // Whoever asked dies; somebody else sees that it starts, and wants it to end.
+    drop(run);
+    let mut kill = bed.call(&Request::Signal { id: "c".into(), signal: 9 });
+    let Answer::Began { id, pid, started_at } = watch.answer() else { panic!("not begun") };
+    assert!(id == "c" && pid > 0 && started_at > 0);
+    assert_eq!(kill.answer(), Answer::Done);
+    assert_eq!(exit_of(&mut watch).exit_code, 137);
+    // One that cannot be started is not there afterwards.
+    let missing = bed.container("d", "", |spec| spec["process"]["args"] = serde_json::json!(["/bin/none"]));
+    let mut run = bed.call(&Request::Run { container: missing });
+    let mut kill = bed.call(&Request::Signal { id: "d".into(), signal: 9 });
+    assert!(matches!(run.answer(), Answer::Failed { unknown: false, .. }));
+    assert!(matches!(kill.answer(), Answer::Failed { unknown: true, .. }));
+}
+
+#[test]
+fn what_is_no_file_is_no_log_and_stops_nobody() {
+    let bed = bed();
+    std::os::unix::fs::symlink("/dev/null", bed.log("link")).expect("link");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        bed.log("fifo"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .expect("FIFO");
+    for id in ["link", "fifo"] {
+        match bed.ask(&Request::Run { container: bed.container(id, "true", |_| ()) }) {
+            Answer::Failed { why, .. } => assert!(why.contains("not a regular file"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    bed.run(bed.container("c", "sleep 1000", |_| ()));
+    fs::remove_file(bed.log("c")).expect("removed");
+    fs::rename(bed.log("fifo"), bed.log("c")).expect("renamed");
+    assert!(matches!(bed.ask(&Request::Reopen { id: "c".into() }), Answer::Failed { .. }));
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cni::{Attachment, Cni, CniError, NetworkList};
@@ -19,6 +19,8 @@ use super::{NetworkError, PodNetwork, PodNetworks};
 const INTERFACE: &str = "eth0";
 /// How long one call of one plugin may take: a kubelet gives up on a sandbox after four minutes.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How long plugins that said no are not asked again: a kubelet asks every five seconds, and for each pod.
+const PAUSE: Duration = Duration::from_secs(2);
 /// What plugins take as "no bound" of a burst (containerd's value).
 const BURST: u32 = u32::MAX;
 
@@ -27,7 +29,24 @@ const BURST: u32 = u32::MAX;
 pub struct CniNetworks {
     folder: PathBuf,
     cni: Cni,
-    now: Mutex<Result<Arc<NetworkList>, String>>,
+    now: Mutex<Now>,
+    /// Held by whoever asks plugins for their status: one at a time.
+    asking: tokio::sync::Mutex<()>,
+}
+
+/// What was found, and what plugins said of it.
+#[derive(Clone, Debug)]
+struct Now {
+    list: Result<Arc<NetworkList>, String>,
+    status: Result<(), String>,
+    asked: Option<Instant>,
+}
+
+impl Now {
+    /// Whether plugins are to be asked (again): they said no, and that was not just now.
+    fn is_to_ask(&self, now: Instant) -> bool {
+        self.list.is_ok() && self.status.is_err() && self.asked.is_none_or(|at| now.duration_since(at) >= PAUSE)
+    }
 }
 
 impl From<CniError> for NetworkError {
@@ -41,8 +60,9 @@ impl CniNetworks {
     #[must_use]
     pub fn start(folder: &Path, programs: Vec<PathBuf>, cache: &Path) -> Arc<Self> {
         let cni = Cni { programs, cache: cache.to_owned(), limit: LIMIT };
-        let first = Err("no network configuration was looked for yet".to_owned());
-        let networks = Arc::new(Self { folder: folder.to_owned(), cni, now: Mutex::new(first) });
+        let first = "no network configuration was looked for yet".to_owned();
+        let now = Mutex::new(Now { list: Err(first.clone()), status: Err(first), asked: None });
+        let networks = Arc::new(Self { folder: folder.to_owned(), cni, now, asking: tokio::sync::Mutex::default() });
         let following = Arc::clone(&networks);
         tokio::spawn(async move { following.follow().await });
         networks
@@ -71,28 +91,64 @@ impl CniNetworks {
     }
 
     async fn look(&self) {
-        let found = match cni::find(&self.folder) {
-            Ok(list) => self.cni.status(&list).await.map(|()| list),
-            Err(e) => Err(e),
-        };
-        let found = found.map(Arc::new).map_err(|e| e.to_string());
-        match &found {
-            Ok(list) => info!(network = list.name, "pods can have a network"),
-            Err(e) => info!("pods can have no network: {e}"),
+        let list = cni::find(&self.folder).map(Arc::new).map_err(|e| e.to_string());
+        if let Err(e) = &list {
+            info!("pods can have no network: {e}");
         }
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        let status = Err("the network's plugins were not asked yet".to_owned());
+        *lock(&self.now) = Now { list, status, asked: None };
+        self.ask().await;
     }
 
-    fn list(&self) -> Result<Arc<NetworkList>, NetworkError> {
-        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        now.as_ref().map(Arc::clone).map_err(|e| NetworkError(e.clone()))
+    /// Asks plugins whether they can give a network, where that is not known.
+    async fn ask(&self) {
+        let _asking = self.asking.lock().await;
+        let before = lock(&self.now).clone();
+        let (true, Ok(list)) = (before.is_to_ask(Instant::now()), before.list) else { return };
+        let status = self.cni.status(&list).await.map_err(|e| e.to_string());
+        match (&status, &before.status) {
+            (Ok(()), _) => info!(network = list.name, "pods can have a network"),
+            (Err(e), Err(same)) if e == same => {}
+            (Err(e), _) => info!(network = list.name, "pods can have no network now: {e}"),
+        }
+        let mut now = lock(&self.now);
+        // Unless another configuration was found meanwhile.
+        if now.list.as_ref().is_ok_and(|current| Arc::ptr_eq(current, &list)) {
+            (now.status, now.asked) = (status, Some(Instant::now()));
+        }
     }
+
+    /// The network that pods are given now.
+    async fn list(&self) -> Result<Arc<NetworkList>, NetworkError> {
+        if lock(&self.now).is_to_ask(Instant::now()) {
+            self.ask().await;
+        }
+        let Now { list, status, .. } = lock(&self.now).clone();
+        let list = list.map_err(NetworkError)?;
+        status.map(|()| list).map_err(NetworkError)
+    }
+
+    /// The network of an ADD that was begun and of which there is no result, else the one that is configured now, whatever its
+    /// status: it is to be taken back.
+    fn begun(&self, pod: &str) -> Result<Option<Arc<NetworkList>>, NetworkError> {
+        match self.cni.begun(pod) {
+            Ok(list) => Ok(list.map(Arc::new)),
+            Err(e) => match lock(&self.now).list.clone() {
+                Ok(list) => Ok(Some(list)),
+                Err(none) => Err(NetworkError(format!("by what a network was given is not known: {e}; {none}"))),
+            },
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[async_trait]
 impl PodNetworks for CniNetworks {
-    fn ready(&self) -> Result<(), NetworkError> {
-        self.list().map(drop)
+    async fn ready(&self) -> Result<(), NetworkError> {
+        self.list().await.map(drop)
     }
 
     async fn add(
@@ -101,7 +157,8 @@ impl PodNetworks for CniNetworks {
         config: &v1::PodSandboxConfig,
         namespace: &Path,
     ) -> Result<PodNetwork, NetworkError> {
-        let list = self.list()?;
+        let list = self.list().await?;
+        self.cni.begin(&list, pod)?;
         let result = self.cni.add(&list, &attachment(pod, config, Some(namespace))?).await?;
         let ips = result.addresses(INTERFACE);
         if ips.is_empty() {
@@ -116,15 +173,13 @@ impl PodNetworks for CniNetworks {
         config: &v1::PodSandboxConfig,
         namespace: Option<&Path>,
     ) -> Result<(), NetworkError> {
-        // What was added whole is known; what was added in part is asked back of today's plugins.
-        if self.cni.del_all(pod).await? > 0 {
-            return Ok(());
+        // What was added whole is known; what was added in part is asked back of the plugins that it was asked of.
+        if self.cni.del_all(pod).await? == 0
+            && let Some(list) = self.begun(pod)?
+        {
+            self.cni.del(&list, &attachment(pod, config, namespace)?).await?;
         }
-        match self.list() {
-            Ok(list) => Ok(self.cni.del(&list, &attachment(pod, config, namespace)?).await?),
-            // Without a configuration nothing can have been added in part since; what was before is known, or nobody knows.
-            Err(_) => Ok(()),
-        }
+        Ok(self.cni.end(pod)?)
     }
 }
 
@@ -217,5 +272,67 @@ mod tests {
             config.annotations = [("kubernetes.io/egress-bandwidth".to_owned(), wrong.to_owned())].into();
             assert!(capabilities(&config).is_err(), "{wrong}");
         }
+    }
+
+    const MAIN: &str = r#"{"cniVersion": "1.1.0", "name": "net", "plugins": [{"type": "main"}]}"#;
+
+    /// A folder with a configuration and a plugin that notes how it is called, and fails where `no-<command>` is.
+    async fn scripted(dir: &Path) -> CniNetworks {
+        use std::os::unix::fs::PermissionsExt;
+        let script = format!(
+            "#!/bin/sh\nread -r conf\nif [ -e {0}/no-$CNI_COMMAND ]; then echo '{{\"code\": 11, \"msg\": \"not now\"}}'; exit 1; fi\n\
+             echo $CNI_COMMAND >> {0}/calls\n[ $CNI_COMMAND != ADD ] || echo '{{\"cniVersion\": \"1.1.0\"}}'\n",
+            dir.display()
+        );
+        let program = dir.join("main");
+        std::fs::write(&program, script).expect("plugin");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("mode");
+        std::fs::create_dir(dir.join("net.d")).expect("folder");
+        std::fs::write(dir.join("net.d/net.conflist"), MAIN).expect("configuration");
+        let cni = Cni { programs: vec![dir.to_owned()], cache: dir.join("cache"), limit: LIMIT };
+        let none = Now { list: Err("none".into()), status: Err("none".into()), asked: None };
+        let networks = CniNetworks {
+            folder: dir.join("net.d"),
+            cni,
+            now: Mutex::new(none),
+            asking: tokio::sync::Mutex::default(),
+        };
+        networks.look().await;
+        networks
+    }
+
+    #[tokio::test]
+    async fn plugins_that_say_no_are_asked_again_but_not_at_once() {
+        let dir = tempfile::tempdir().expect("folder");
+        std::fs::write(dir.path().join("no-STATUS"), "").expect("no");
+        let networks = scripted(dir.path()).await;
+        assert!(networks.ready().await.expect_err("not now").to_string().contains("not now"));
+        std::fs::remove_file(dir.path().join("no-STATUS")).expect("yes");
+        assert!(networks.ready().await.is_err(), "it was asked just now");
+        lock(&networks.now).asked = Instant::now().checked_sub(PAUSE);
+        networks.ready().await.expect("asked again");
+        std::fs::write(dir.path().join("no-STATUS"), "").expect("no");
+        networks.ready().await.expect("not asked while it is good");
+    }
+
+    #[tokio::test]
+    async fn what_was_added_in_part_is_taken_back_by_its_own_configuration() {
+        let dir = tempfile::tempdir().expect("folder");
+        let networks = scripted(dir.path()).await;
+        let (config, namespace) = (v1::PodSandboxConfig::default(), dir.path().join("ns"));
+        std::fs::write(dir.path().join("no-ADD"), "").expect("no");
+        networks.add("pod", &config, &namespace).await.expect_err("half of it");
+        std::fs::remove_file(dir.path().join("net.d/net.conflist")).expect("removed");
+        networks.look().await;
+        networks.remove("pod", &config, Some(&namespace)).await.expect("taken back");
+        let calls = || std::fs::read_to_string(dir.path().join("calls")).unwrap_or_default();
+        assert!(calls().ends_with("DEL\n"), "{}", calls());
+        let before = calls();
+        networks.remove("pod", &config, None).await.expect("nothing is left");
+        networks.remove("never", &config, Some(&namespace)).await.expect("nothing was begun");
+        assert_eq!(calls(), before);
+        // What it was begun by cannot be read, and nothing is configured: nobody knows.
+        std::fs::write(dir.path().join("cache/begun/lost"), "").expect("spoiled");
+        networks.remove("lost", &config, None).await.expect_err("unknown");
     }
 }

@@ -69,8 +69,8 @@ pub(super) async fn all_pod_stats(
 }
 
 /// What this runtime can do, and whether it can do it now.
-pub(super) fn status(rt: &Runtime) -> v1::StatusResponse {
-    let network = rt.networks.ready();
+pub(super) async fn status(rt: &Runtime) -> v1::StatusResponse {
+    let network = rt.networks.ready().await;
     let conditions = vec![
         v1::RuntimeCondition { r#type: "RuntimeReady".into(), status: true, ..v1::RuntimeCondition::default() },
         v1::RuntimeCondition {

@@ -81,7 +81,7 @@ async fn running(
 ) -> Done<()> {
     let text = serde_json::to_vec(resources).map_err(io::Error::from).at("write", file)?;
     let path = file.to_owned();
-    rt.blocking.run(move || std::fs::write(&path, text).at("write", &path)).await?;
+    rt.blocking.run(move || crate::options::private_file(&path, &text)).await?;
     let mut call = tokio::process::Command::new(&rt.options.oci_runtime);
     call.arg("--root").arg(rt.options.oci_root()).arg("update").arg("--resources").arg(file).arg(id);
     call.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);

@@ -108,6 +108,35 @@ impl Bed {
         self.server = Some(server);
     }
 
+    /// What a second server says that is started beside the first one.
+    pub(crate) fn second(&self) -> String {
+        let supervisor = program("bosun-pod", "cargo build -p pod-supervisor");
+        let me = program("examples/serve", "cargo build -p runtime-server --example serve");
+        let out = Command::new(me).args([self.dir.path(), &supervisor]).output().expect("a second server");
+        assert!(!out.status.success());
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    }
+
+    /// SIGTERM, and how long the server took to end.
+    pub(crate) fn end(&mut self) -> Duration {
+        let mut server = self.server.take().expect("it runs");
+        let pid = i32::try_from(server.id()).ok().and_then(rustix::process::Pid::from_raw).expect("number");
+        let since = Instant::now();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("told");
+        assert!(server.wait().expect("wait").success());
+        since.elapsed()
+    }
+
+    /// The supervisor of a pod.
+    pub(crate) fn supervisor_of(&self, pod: &str) -> rustix::process::Pid {
+        let mine = self.supervisors().into_iter().find(|pid| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&words)
+                .contains(&format!("run\0{}", self.dir.path().join("run").join(pod).display()))
+        });
+        mine.and_then(rustix::process::Pid::from_raw).expect("a supervisor")
+    }
+
     /// The network namespace of the server.
     pub(crate) fn network(&self) -> PathBuf {
         let server = self.server.as_ref().expect("it runs");

@@ -2,5 +2,6 @@
 //! into the same folder; `cargo nextest run` leaves `on_runc` out (`.config/nextest.toml`).
 
 mod bed;
+mod faults;
 mod on_runc;
 mod streams;

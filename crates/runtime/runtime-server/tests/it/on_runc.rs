@@ -38,7 +38,7 @@ pub(crate) fn container(name: &str, script: &str) -> v1::ContainerConfig {
     }
 }
 
-async fn create(client: &mut Client, pod: &str, config: v1::ContainerConfig) -> Result<String, Status> {
+pub(crate) async fn create(client: &mut Client, pod: &str, config: v1::ContainerConfig) -> Result<String, Status> {
     let request = v1::CreateContainerRequest {
         pod_sandbox_id: pod.into(),
         config: Some(config),
@@ -47,7 +47,7 @@ async fn create(client: &mut Client, pod: &str, config: v1::ContainerConfig) -> 
     Ok(client.create_container(request).await?.into_inner().container_id)
 }
 
-async fn start(client: &mut Client, id: &str) -> Result<(), Status> {
+pub(crate) async fn start(client: &mut Client, id: &str) -> Result<(), Status> {
     client.start_container(v1::StartContainerRequest { container_id: id.into() }).await.map(drop)
 }
 
@@ -57,12 +57,12 @@ pub(crate) async fn running(client: &mut Client, pod: &str, config: v1::Containe
     id
 }
 
-async fn status(client: &mut Client, id: &str) -> v1::ContainerStatus {
+pub(crate) async fn status(client: &mut Client, id: &str) -> v1::ContainerStatus {
     let request = v1::ContainerStatusRequest { container_id: id.into(), verbose: false };
     client.container_status(request).await.expect("status").into_inner().status.expect("status")
 }
 
-async fn exited(client: &mut Client, id: &str) -> v1::ContainerStatus {
+pub(crate) async fn exited(client: &mut Client, id: &str) -> v1::ContainerStatus {
     let ended = || {
         let mut client = client.clone();
         async move {

@@ -1,0 +1,115 @@
+//! Starts of containers: those that are asked for, and those that a supervisor tells of, as somebody asked who is gone.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cri_api::v1;
+use pod_supervisor::wire::{Answer, Request};
+use pod_supervisor::{ContainerPlan, ExitRecord, Held};
+use tracing::{info, warn};
+
+use crate::error::{Done, RuntimeError};
+use crate::runtime::{Container, Runtime, now};
+use crate::supervisor::{self, SupervisorError};
+use crate::{cgroups, ends};
+
+/// Exit code of a container that could not be started, as containerd has it.
+const START_FAILED: i32 = 128;
+
+/// Starts a container.
+pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
+    let container = rt.container(id)?;
+    let _work = container.work.lock().await;
+    let record = container.record();
+    if record.state() != v1::ContainerState::ContainerCreated {
+        return Err(RuntimeError::Refused(format!("container {id:?} was started already")));
+    }
+    let sandbox = rt.pod(&record.pod)?.record();
+    let plan = ContainerPlan {
+        id: record.id.clone(),
+        bundle: rt.options.bundle(&record.pod, &record.id),
+        log: PathBuf::from(&record.log_path),
+        stdin: record.config.stdin,
+        stdin_once: record.config.stdin_once,
+        tty: record.config.tty,
+        oom_file: cgroups::oom_file(rt, &sandbox, id),
+    };
+    let asked = supervisor::ask(&rt.socket(&record.pod), id, &Request::Run { container: plan }).await;
+    match asked {
+        Ok(Answer::Started { pid, started_at }) => {
+            take_in(rt, &container, pid, started_at);
+            Ok(())
+        }
+        Ok(other) => Err(SupervisorError::Strange(format!("{other:?}")).into()),
+        Err(e @ SupervisorError::Failed(_)) => not_started(rt, &container, e).await,
+        Err(e @ SupervisorError::Gone) => {
+            // It may have died over this start.
+            ends::left_by_supervisor(rt, &container.pod).await;
+            if ends::may_run(rt, &container) {
+                ends::make(rt, &container, ends::LOST).await;
+            }
+            failed(rt, &container, e).await
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// The supervisor says no. It may be as it has started the container already, for who died meanwhile.
+async fn not_started(rt: &Arc<Runtime>, container: &Arc<Container>, e: SupervisorError) -> Done<()> {
+    match held(rt, container).await {
+        Ok(None) | Err(SupervisorError::Gone) => failed(rt, container, e).await,
+        Ok(Some(Held { exit: Some(exit), .. })) => {
+            ends::take_in(rt, container, exit, "", "").await;
+            Err(e.into())
+        }
+        Ok(Some(Held { pid, started_at, .. })) if started_at != 0 => {
+            take_in(rt, container, pid, started_at);
+            Ok(())
+        }
+        Ok(Some(_)) => Err(RuntimeError::Refused(format!("container {:?} is being started", container.id))),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// What the supervisor knows of a container.
+async fn held(rt: &Arc<Runtime>, container: &Container) -> Result<Option<Held>, SupervisorError> {
+    match supervisor::ask_soon(&rt.socket(&container.pod), &container.id, &Request::State).await? {
+        Answer::State { containers } => Ok(containers.into_iter().find(|held| held.id == container.id)),
+        other => Err(SupervisorError::Strange(format!("{other:?}"))),
+    }
+}
+
+/// Notes that a container could not be started.
+async fn failed(rt: &Arc<Runtime>, container: &Arc<Container>, e: SupervisorError) -> Done<()> {
+    let exit = ExitRecord { exit_code: START_FAILED, started_at: 0, finished_at: now(), oom: false };
+    container.change(|r| {
+        if r.exit.is_none() {
+            (r.reason, r.message) = ("StartError".into(), e.to_string());
+            r.exit = Some(exit);
+        }
+    });
+    container.ended.send_replace(true);
+    rt.write_container(container).await?;
+    Err(e.into())
+}
+
+/// Takes in that a container was started. Told twice is told once; an end that was told before is not undone.
+pub(crate) fn take_in(rt: &Arc<Runtime>, container: &Arc<Container>, pid: i32, started_at: i64) {
+    let mut first = false;
+    container.change(|r| {
+        first = r.started_at == 0 && r.exit.is_none();
+        (r.pid, r.started_at) = (pid, started_at);
+    });
+    if !first {
+        return;
+    }
+    // The supervisor knows of it, and so does its record of the end: nobody has to wait for the disk.
+    let (shared, written) = (Arc::clone(rt), Arc::clone(container));
+    tokio::spawn(async move {
+        if let Err(e) = shared.write_container(&written).await {
+            warn!(container = written.id, "that it was started is not in its record yet: {e}");
+        }
+    });
+    rt.happened(&container.id, &container.pod, v1::ContainerEventType::ContainerStartedEvent);
+    info!(container = container.id, "started");
+}

@@ -1,0 +1,192 @@
+//! What goes wrong, and stays with the pod that it went wrong with.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use cri_api::v1;
+use rustix::process::{Signal, kill_process};
+
+use crate::bed::{Bed, until};
+use crate::on_runc::{
+    Client, container, create, exited, remove_pod, run_pod, running, sandbox, start, status, stop_pod,
+};
+
+async fn stop(client: &mut Client, id: &str, timeout: i64) {
+    let request = v1::StopContainerRequest { container_id: id.to_owned(), timeout };
+    client.stop_container(request).await.expect("stopped");
+}
+
+/// Waits until a start is on its way: its log is open, the OCI runtime has begun, its cgroup is made.
+async fn begun(bed: &Bed, stage: usize, pod: &str, name: &str, id: &str) {
+    let stages = [
+        bed.logs(pod).join(name),
+        bed.dir.path().join("run/oci").join(id),
+        std::path::PathBuf::from(format!("/sys/fs/cgroup/memory{}/{id}", bed.cgroup)),
+    ];
+    until("the start is on its way", || async { stages[stage].exists().then_some(()) }).await;
+}
+
+async fn gone(bed: &Bed, client: &mut Client, pods: &[&str]) {
+    for pod in pods {
+        stop_pod(client, pod).await.expect("stopped");
+        remove_pod(client, pod).await.expect("removed");
+    }
+    assert_eq!(bed.remains(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_ends_its_own_pod_and_nothing_else() {
+    let mut bed = Bed::new();
+    let mut client = bed.client().await;
+    let spoiled = run_pod(&mut client, bed.pod("spoiled")).await.expect("sandbox");
+    running(&mut client, &spoiled, container("main", "exec sleep 1000")).await;
+    create(&mut client, &spoiled, container("never", "true")).await.expect("created");
+    let good = run_pod(&mut client, bed.pod("good")).await.expect("sandbox");
+    let mut large = container("main", "exec sleep 1000");
+    large.envs = (0..16).map(|n| v1::KeyValue { key: format!("K{n}"), value: vec![b'x'; 90_000] }).collect();
+    let id = running(&mut client, &good, large).await;
+    let lost = running(&mut client, &good, container("lost", "exec sleep 1000")).await;
+    bed.kill();
+    let pods = bed.dir.path().join("lib/pods");
+    fs::write(pods.join(&spoiled).join("sandbox.json"), "{\"id\": 1").expect("spoiled");
+    fs::write(pods.join(&good).join("containers").join(&lost).join("container.json"), "").expect("spoiled");
+    bed.start();
+    let mut client = bed.client().await;
+    assert_eq!(status(&mut client, &id).await.state(), v1::ContainerState::ContainerRunning);
+    let all = client.list_pod_sandbox(v1::ListPodSandboxRequest { filter: None }).await.expect("list").into_inner();
+    assert_eq!(all.items.iter().map(|p| p.id.as_str()).collect::<Vec<_>>(), [good.as_str()]);
+    assert!(!pods.join(&spoiled).exists() && !bed.dir.path().join("run").join(&spoiled).exists());
+    assert!(!pods.join(&good).join("containers").join(&lost).exists());
+    let named = |pod: &str| bed.remains().into_iter().filter(|r| r.contains(pod)).collect::<Vec<_>>();
+    assert_eq!(named(&spoiled), Vec::<String>::new());
+    // Its name is free again.
+    let again = run_pod(&mut client, bed.pod("spoiled")).await.expect("sandbox");
+    gone(&bed, &mut client, &[&good, &again]).await;
+}
+
+// The client has threads of its own, as it has to answer while the server's end is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_server_serves_a_folder_and_ends_in_time_though_somebody_listens() {
+    let mut bed = Bed::new();
+    let words = bed.second();
+    assert!(words.contains("another `bosun runtime` serves this folder"), "{words}");
+    assert!(words.contains("lib/lock"), "{words}");
+    let mut client = bed.client().await;
+    let mut events = client.get_container_events(v1::GetEventsRequest {}).await.expect("events").into_inner();
+    let took = bed.end();
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!(matches!(events.message().await, Ok(None)), "the stream has an end");
+    bed.start();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_container_that_starts_while_the_server_dies_runs_or_can_be_started() {
+    let mut bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
+    for round in 0..6 {
+        let name = format!("c{round}");
+        let id = create(&mut client, &pod, container(&name, "exec sleep 1000")).await.expect("created");
+        let asked = {
+            let (mut client, id) = (client.clone(), id.clone());
+            tokio::spawn(async move { start(&mut client, &id).await })
+        };
+        begun(&bed, round / 2, "p", &name, &id).await;
+        bed.kill();
+        let _ = asked.await.expect("no panic");
+        bed.start();
+        client = bed.client().await;
+        match round % 2 {
+            0 => {
+                let runs = || {
+                    let (mut client, id) = (client.clone(), id.clone());
+                    async move {
+                        let state = status(&mut client, &id).await.state();
+                        assert_ne!(state, v1::ContainerState::ContainerExited);
+                        if state == v1::ContainerState::ContainerCreated {
+                            // It may be being started.
+                            let _ = start(&mut client, &id).await;
+                        }
+                        (state == v1::ContainerState::ContainerRunning).then_some(())
+                    }
+                };
+                until("it runs", runs).await;
+                stop(&mut client, &id, 0).await;
+                assert_eq!(exited(&mut client, &id).await.exit_code, 137);
+            }
+            _ => {
+                stop(&mut client, &id, 0).await;
+                let state = status(&mut client, &id).await.state();
+                assert_ne!(state, v1::ContainerState::ContainerRunning);
+            }
+        }
+    }
+    gone(&bed, &mut client, &[&pod]).await;
+}
+
+#[tokio::test]
+async fn a_supervisor_that_does_not_answer_is_left_alone_until_it_does() {
+    let mut bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
+    let id = running(&mut client, &pod, container("main", "exec sleep 1000")).await;
+    let other = run_pod(&mut client, bed.pod("other")).await.expect("sandbox");
+    bed.kill();
+    let supervisor = bed.supervisor_of(&pod);
+    kill_process(supervisor, Signal::STOP).expect("stopped");
+    let since = Instant::now();
+    bed.start();
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+    let mut client = bed.client().await;
+    assert_eq!(sandbox(&mut client, &pod).await.state(), v1::PodSandboxState::SandboxReady);
+    assert_eq!(status(&mut client, &id).await.state(), v1::ContainerState::ContainerRunning);
+    running(&mut client, &other, container("main", "exec sleep 1000")).await;
+    kill_process(supervisor, Signal::CONT).expect("goes on");
+    stop(&mut client, &id, 0).await;
+    let ended = exited(&mut client, &id).await;
+    assert_eq!((ended.exit_code, ended.reason.as_str()), (137, "Error"));
+    gone(&bed, &mut client, &[&pod, &other]).await;
+}
+
+#[tokio::test]
+async fn a_container_is_killed_also_where_its_supervisor_does_not_answer() {
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
+    let id = running(&mut client, &pod, container("main", "exec sleep 1000")).await;
+    kill_process(bed.supervisor_of(&pod), Signal::STOP).expect("stopped");
+    stop(&mut client, &id, 0).await;
+    let ended = status(&mut client, &id).await;
+    assert_eq!((ended.exit_code, ended.reason.as_str()), (137, "SupervisorMute"));
+    gone(&bed, &mut client, &[&pod]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_container_that_starts_while_its_supervisor_dies_does_not_run_on() {
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    for round in 0..3 {
+        let name = format!("p{round}");
+        let pod = run_pod(&mut client, bed.pod(&name)).await.expect("sandbox");
+        let id = create(&mut client, &pod, container("main", "exec sleep 1000")).await.expect("created");
+        let supervisor = bed.supervisor_of(&pod);
+        let asked = {
+            let (mut client, id) = (client.clone(), id.clone());
+            tokio::spawn(async move { start(&mut client, &id).await })
+        };
+        begun(&bed, round, &name, "main", &id).await;
+        kill_process(supervisor, Signal::KILL).expect("killed");
+        let _ = asked.await.expect("no panic");
+        let over = || {
+            let (mut client, pod) = (client.clone(), pod.clone());
+            async move {
+                let state = sandbox(&mut client, &pod).await.state();
+                (state == v1::PodSandboxState::SandboxNotready).then_some(())
+            }
+        };
+        until("the pod is not ready", over).await;
+        stop(&mut client, &id, 0).await;
+        assert_ne!(status(&mut client, &id).await.state(), v1::ContainerState::ContainerRunning);
+        gone(&bed, &mut client, &[&pod]).await;
+    }
+}
