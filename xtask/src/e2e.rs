@@ -56,8 +56,7 @@ const REMOTE_TEST: &str = "remote::probes_in_a_process_of_their_own_are_those_of
 const PYTHON_TEST: &str = "python::a_probe_manager_in_python_keeps_what_every_one_must_keep";
 
 /// Tests of the runtime of our own, which run containers: left out of the default filter (`.config/nextest.toml`), part of `e2e`.
-const ON_RUNC: &str =
-    "(package(pod-supervisor) & test(on_runc::)) | (package(runtime-server) & binary(it)) | (package(cni) & test(bridge::))";
+const ON_RUNC: &str = "(package(pod-supervisor) & test(on_runc::)) | (package(runtime-server) & binary(it)) | (package(cni) & test(bridge::))";
 
 fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
