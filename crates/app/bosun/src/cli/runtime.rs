@@ -1,5 +1,6 @@
 //! `bosun runtime`: a container runtime of our own behind the CRI.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -54,7 +55,8 @@ pub(super) struct Args {
 
 /// Serves until SIGTERM or SIGINT; pods go on running afterwards.
 pub(super) fn run(args: Args) -> ExitCode {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colours).with_target(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let served = runtime.context("threads").and_then(|runtime| runtime.block_on(serve(args)));
     match served {
