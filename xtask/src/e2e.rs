@@ -64,15 +64,15 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     let program = if args.built { workspace::built_bosun()? } else { workspace::build_bosun(args.release)? };
     let jobs = args.jobs.max(1).to_string();
     let mut command = vec!["nextest", "run", "--ignore-default-filter", "--no-fail-fast", "--test-threads", &jobs];
-    // Features of dependencies depend on what is built together.
-    let only = if package == "e2e" { format!("package(e2e) | {ON_RUNC}") } else { format!("package({package})") };
+    let (packages, only) = match package {
+        "e2e" => (&["e2e", "pod-supervisor", "runtime-server", "cni"][..], format!("package(e2e) | {ON_RUNC}")),
+        other => (&[package][..], format!("package({other})")),
+    };
     command.extend(["--filterset", &only]);
+    // Features of dependencies depend on what is built together.
     match args.built {
         true => command.push("--workspace"),
-        false => command.extend(["--package", package, "--tests"]),
-    }
-    if !args.built && package == "e2e" {
-        command.extend(["--package", "pod-supervisor", "--package", "runtime-server", "--package", "cni"]);
+        false => command.extend(["--tests"].into_iter().chain(packages.iter().flat_map(|name| ["--package", name]))),
     }
     command.extend(args.filter.as_deref());
     let newer = args.newer.then(setup::newer_containerd).transpose()?;
@@ -95,4 +95,18 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     let python = runs_python.then(conform::python).transpose()?;
     env.extend(python.as_deref().map(|path| ("PYTHON_WITH_GRPC", path)));
     workspace::run_with("cargo", &command, &env)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ON_RUNC;
+    use crate::workspace;
+
+    #[test]
+    fn what_needs_runc_is_left_out_of_plain_runs() {
+        let profile =
+            std::fs::read_to_string(workspace::root().join(".config/nextest.toml")).expect("nextest's profile");
+        let filter = profile.lines().find_map(|line| line.strip_prefix("default-filter = ")).expect("a default filter");
+        assert!(filter.starts_with("\"not (") && filter.contains(ON_RUNC), "{filter}");
+    }
 }

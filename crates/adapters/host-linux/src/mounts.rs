@@ -257,7 +257,9 @@ fn escaped(text: &str) -> String {
     ESCAPES.iter().fold(text.to_owned(), |text, (plain, escape)| text.replace(plain, escape))
 }
 
-fn unescaped(text: &str) -> String {
+/// A field of the mount table as it was meant.
+#[must_use]
+pub fn unescaped(text: &str) -> String {
     ESCAPES.iter().rev().fold(text.to_owned(), |text, (plain, escape)| text.replace(escape, plain))
 }
 

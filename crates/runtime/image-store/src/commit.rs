@@ -9,7 +9,7 @@ use layer_unpack::{Limits, UnpackError, Unpacked};
 
 use crate::catalogue::Image;
 use crate::digest::{ChainId, Digest, chain_ids};
-use crate::error::StoreError;
+use crate::error::{StoreError, chain};
 use crate::files::{self, NEW};
 use crate::ingest::part_path;
 use crate::oci::{ImageConfig, Manifest, Platform};
@@ -244,15 +244,4 @@ fn merge<T: PartialEq + Clone>(into: &mut Vec<T>, from: &[T]) {
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// An error with all that caused it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -91,3 +91,15 @@ impl StoreError {
         matches!(self, Self::Disk { source, .. } if source.kind() == io::ErrorKind::StorageFull)
     }
 }
+
+/// An error with all that caused it, joined by `": "`.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -40,7 +40,7 @@ pub use catalogue::Image;
 pub use check::Checked;
 pub use commit::{Draft, LayerOf, NewLayer};
 pub use digest::{BadDigest, ChainId, Digest, Hasher, chain_ids};
-pub use error::StoreError;
+pub use error::{StoreError, chain};
 pub use held::{Held, Holder};
 pub use images::Removed;
 pub use import::ImportOptions;

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use rustix::thread::{UnshareFlags, move_into_link_name_space};
 
 use crate::record::{IdRange, NamespacePlan, PodPlan, read_record};
-use crate::{NAMESPACES, PLAN, loopback};
+use crate::{NAMESPACE_FILES, NAMESPACES, PLAN, loopback};
 
 /// What the two sides of the pipes tell each other: "done, go on".
 const STEP: u8 = b'.';
@@ -208,7 +208,7 @@ fn first_child(pid: u32) -> io::Result<Pid> {
 
 /// Undoes the mounts in `dir/ns`, as far as they are there.
 pub(crate) fn release(dir: &Path) {
-    for name in ["net", "ipc", "uts", "user", "pid"] {
+    for name in NAMESPACE_FILES {
         let _ = unmount(dir.join(NAMESPACES).join(name), UnmountFlags::DETACH);
     }
 }

@@ -24,6 +24,7 @@ pub mod record;
 mod supervise;
 pub mod wire;
 
+pub use clock::now;
 pub use hold::{hold, init};
 pub use record::{ContainerPlan, ExitRecord, Held, IdRange, NamespacePlan, PodPlan};
 pub use supervise::supervise;
@@ -34,5 +35,7 @@ pub const SOCKET: &str = "pod.sock";
 pub const PLAN: &str = "pod.json";
 /// Name of the folder of namespaces in the folder of a pod.
 pub const NAMESPACES: &str = "ns";
+/// Names of the files in that folder, each a mount of a namespace, where the pod has it of its own.
+pub const NAMESPACE_FILES: [&str; 5] = ["net", "ipc", "uts", "user", "pid"];
 /// What the supervisor says on its standard output when it takes commands.
 pub const READY: &[u8] = b"ready\n";

@@ -14,20 +14,25 @@ pub(crate) fn of_sandbox(sandbox: &SandboxRecord) -> Option<String> {
     (!path.contains(':')).then_some(path)
 }
 
+/// Where memory is accounted: version 2's one hierarchy, or that of version 1.
+fn hierarchy(rt: &Runtime) -> &'static Path {
+    Path::new(if rt.node.cgroup_v2 { "/sys/fs/cgroup" } else { "/sys/fs/cgroup/memory" })
+}
+
+/// The folder of a cgroup there.
+fn folder(rt: &Runtime, cgroup: &str) -> PathBuf {
+    hierarchy(rt).join(cgroup.trim_start_matches('/'))
+}
+
 /// `cgroup.procs` of a cgroup, where a supervisor is to be.
 pub(crate) fn procs_files(rt: &Runtime, cgroup: &str) -> Vec<PathBuf> {
-    let below = cgroup.trim_start_matches('/');
-    if rt.node.cgroup_v2 {
-        return vec![PathBuf::from("/sys/fs/cgroup").join(below).join("cgroup.procs")];
-    }
-    // Memory is what a supervisor uses; each further hierarchy costs a wait of the kernel's per pod.
-    vec![PathBuf::from("/sys/fs/cgroup/memory").join(below).join("cgroup.procs")]
+    // Memory is what a supervisor uses; each further hierarchy of version 1 costs a wait of the kernel's per pod.
+    vec![folder(rt, cgroup).join("cgroup.procs")]
 }
 
 /// The cgroup that such a file is of.
 pub(crate) fn of_procs_file(rt: &Runtime, file: &Path) -> Option<String> {
-    let root = if rt.node.cgroup_v2 { "/sys/fs/cgroup" } else { "/sys/fs/cgroup/memory" };
-    let below = file.parent()?.strip_prefix(root).ok()?.to_str()?;
+    let below = file.parent()?.strip_prefix(hierarchy(rt)).ok()?.to_str()?;
     (!below.is_empty()).then(|| format!("/{below}"))
 }
 
@@ -61,11 +66,6 @@ pub(crate) fn remove_beside(rt: &Runtime, cgroup: &str) {
 
 /// The file that says whether the kernel killed in a container for lack of memory.
 pub(crate) fn oom_file(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Option<PathBuf> {
-    let cgroup = of_container(rt, sandbox, id)?;
-    let below = cgroup.trim_start_matches('/');
-    let root = Path::new("/sys/fs/cgroup");
-    Some(match rt.node.cgroup_v2 {
-        true => root.join(below).join("memory.events"),
-        false => root.join("memory").join(below).join("memory.oom_control"),
-    })
+    let file = if rt.node.cgroup_v2 { "memory.events" } else { "memory.oom_control" };
+    Some(folder(rt, &of_container(rt, sandbox, id)?).join(file))
 }

@@ -18,7 +18,7 @@ use ports::host::{CgroupFs, HostFs};
 use crate::error::{At, Done, RuntimeError};
 use crate::images::{ImageError, ImageView};
 use crate::records::{ContainerRecord, PodStage, SandboxRecord, User};
-use crate::runtime::{Container, Runtime, new_id, now};
+use crate::runtime::{Container, Runtime, new_id};
 use crate::supervisor::{self, SupervisorError};
 use crate::{cgroups, ends, pod_files, process, status};
 
@@ -75,7 +75,7 @@ fn record(sandbox: &SandboxRecord, config: v1::ContainerConfig, image: &ImageVie
     ContainerRecord {
         id: new_id(),
         pod: sandbox.id.clone(),
-        created_at: now(),
+        created_at: pod_supervisor::now(),
         started_at: 0,
         pid: 0,
         exit: None,

@@ -9,7 +9,7 @@ use pod_supervisor::ExitRecord;
 use ports::host::CgroupFs;
 use tracing::warn;
 
-use crate::runtime::{Container, Runtime, now};
+use crate::runtime::{Container, Runtime};
 use crate::{cgroups, records};
 
 /// Reason and message where there is no supervisor any more.
@@ -85,7 +85,7 @@ pub(crate) async fn make(rt: &Arc<Runtime>, container: &Arc<Container>, (reason,
         Some(exit) => take_in(rt, container, exit, "", "").await,
         None => {
             let started_at = container.record().started_at;
-            let exit = ExitRecord { exit_code: KILLED, started_at, finished_at: now(), oom: false };
+            let exit = ExitRecord { exit_code: KILLED, started_at, finished_at: pod_supervisor::now(), oom: false };
             take_in(rt, container, exit, reason, message).await;
         }
     }

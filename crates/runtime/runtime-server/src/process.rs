@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use container_spec::{DeviceKind, DeviceNode, MountSource, SourcePropagation, UserFiles};
 use cri_api::v1;
+use host_linux::mounts::unescaped;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
 use crate::error::{At, Done, RuntimeError};
@@ -77,7 +78,7 @@ fn propagation(table: &str, path: &Path) -> SourcePropagation {
     let mut best = (0, SourcePropagation::Private);
     for line in table.lines() {
         let mut fields = line.split(' ');
-        let Some(at) = fields.nth(4).map(|at| PathBuf::from(unescape(at))) else { continue };
+        let Some(at) = fields.nth(4).map(|at| PathBuf::from(unescaped(at))) else { continue };
         let depth = at.components().count();
         if !path.starts_with(&at) || depth < best.0 {
             continue;
@@ -92,14 +93,6 @@ fn propagation(table: &str, path: &Path) -> SourcePropagation {
         best = (depth, propagation);
     }
     best.1
-}
-
-/// `\040` is a space.
-fn unescape(field: &str) -> String {
-    ["\\040", "\\011", "\\012", "\\134"]
-        .iter()
-        .zip([" ", "\t", "\n", "\\"])
-        .fold(field.to_owned(), |text, (code, char)| text.replace(code, char))
 }
 
 /// Devices that a config names: one, or all in a folder.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use container_spec::NodeFacts;
 use cri_api::v1;
@@ -73,12 +72,6 @@ pub(crate) struct Runtime {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Nanoseconds since 1970.
-pub(crate) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// 64 hex digits, as everybody's.
@@ -275,7 +268,7 @@ impl Runtime {
         self.events.tell(v1::ContainerEventResponse {
             container_id: id.to_owned(),
             container_event_type: kind.into(),
-            created_at: now(),
+            created_at: pod_supervisor::now(),
             pod_sandbox_status: sandbox,
             containers_statuses: containers.iter().map(|c| status::container(&c.record())).collect(),
         });

@@ -15,14 +15,14 @@ use std::sync::Arc;
 use cri_api::v1;
 use host_linux::{LinuxFs, LinuxMounts};
 use pod_supervisor::wire::Request;
-use pod_supervisor::{NAMESPACES, NamespacePlan, PLAN, PodPlan, record};
+use pod_supervisor::{NAMESPACE_FILES, NAMESPACES, NamespacePlan, PLAN, PodPlan, record};
 use ports::host::{CgroupFs, HostFs, Mounter};
 use tracing::{info, warn};
 
 use crate::error::{At, Done, RuntimeError};
 use crate::network::PodNetwork;
 use crate::records::{PodStage, SandboxRecord};
-use crate::runtime::{Pod, Runtime, new_id, now};
+use crate::runtime::{Pod, Runtime, new_id};
 use crate::supervisor::{self, SupervisorError};
 use crate::{cgroups, container, follow, pod_files};
 
@@ -35,7 +35,7 @@ pub(crate) async fn run(rt: &Arc<Runtime>, config: v1::PodSandboxConfig, handler
     let pod = rt.add_pod(SandboxRecord {
         id: new_id(),
         stage: PodStage::Starting,
-        created_at: now(),
+        created_at: pod_supervisor::now(),
         runtime_handler: handler,
         network: PodNetwork::default(),
         network_removed: false,
@@ -207,7 +207,7 @@ fn take_down_files(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
         rt.cgroups.remove(&cgroup)?;
     }
     let run = rt.options.pod_run(&sandbox.id);
-    for namespace in ["net", "ipc", "uts", "user", "pid"] {
+    for namespace in NAMESPACE_FILES {
         LinuxMounts.unmount(&run.join(NAMESPACES).join(namespace))?;
     }
     Ok(LinuxMounts.unmount(&pod_files::shm(&rt.options, &sandbox.id))?)

@@ -9,7 +9,7 @@ use pod_supervisor::{ContainerPlan, ExitRecord, Held};
 use tracing::{info, warn};
 
 use crate::error::{Done, RuntimeError};
-use crate::runtime::{Container, Runtime, now};
+use crate::runtime::{Container, Runtime};
 use crate::supervisor::{self, SupervisorError};
 use crate::{cgroups, ends};
 
@@ -81,7 +81,7 @@ async fn held(rt: &Arc<Runtime>, container: &Container) -> Result<Option<Held>, 
 
 /// Notes that a container could not be started.
 async fn failed(rt: &Arc<Runtime>, container: &Arc<Container>, e: SupervisorError) -> Done<()> {
-    let exit = ExitRecord { exit_code: START_FAILED, started_at: 0, finished_at: now(), oom: false };
+    let exit = ExitRecord { exit_code: START_FAILED, started_at: 0, finished_at: pod_supervisor::now(), oom: false };
     container.change(|r| {
         if r.exit.is_none() {
             (r.reason, r.message) = ("StartError".into(), e.to_string());

@@ -43,7 +43,7 @@ pub(crate) fn container(rt: &Runtime, sandbox: &SandboxRecord, record: &Containe
     let cgroup = cgroups::of_container(rt, sandbox, &record.id);
     let reading = cgroup.and_then(|c| rt.stats.cgroup(&c, Depth::Summary));
     let upper = rt.options.containers_root(&record.pod).join(&record.id).join("upper");
-    let at = crate::runtime::now();
+    let at = pod_supervisor::now();
     let writable = rt.stats.tree(&upper, MAX_ENTRIES).map(|used| v1::FilesystemUsage {
         timestamp: at,
         fs_id: Some(v1::FilesystemIdentifier { mountpoint: rt.options.root.to_string_lossy().into_owned() }),
@@ -78,7 +78,7 @@ pub(crate) fn pod(rt: &Runtime, sandbox: &SandboxRecord) -> v1::PodSandboxStats 
     let reading = parent.and_then(|p| rt.stats.cgroup(p, Depth::Summary));
     let process = running.iter().find_map(|c| u32::try_from(c.pid).ok().filter(|p| *p > 0));
     let network = process.filter(|_| !sandbox.host_network()).and_then(|p| rt.stats.network(Some(p)));
-    let at = crate::runtime::now();
+    let at = pod_supervisor::now();
     let linux = v1::LinuxPodSandboxStats {
         cpu: reading.as_ref().map(cpu),
         memory: reading.as_ref().map(memory),

@@ -8,9 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 use layer_unpack::{Limits, Member, Plain, members};
 
-use crate::commit::chain;
 use crate::digest::Digest;
-use crate::error::StoreError;
+use crate::error::{StoreError, chain};
 use crate::files::{self, NEW};
 use crate::oci::Manifest;
 use crate::store::Writing;

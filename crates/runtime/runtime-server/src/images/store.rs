@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use container_spec::ImageProcess;
 use cri_api::v1;
-use image_store::{Image, ImageStore, StoreError};
+use image_store::{Image, ImageStore, StoreError, chain};
 use registry::{Credentials, Progress, Puller, Request, Settings};
 
 use super::{ImageError, ImageView, Images};
@@ -55,12 +55,7 @@ impl StoreImages {
 }
 
 fn failed(name: &str, error: &dyn std::error::Error) -> ImageError {
-    let (mut reason, mut source) = (error.to_string(), error.source());
-    while let Some(cause) = source {
-        reason = format!("{reason}: {cause}");
-        source = cause.source();
-    }
-    ImageError::Failed { name: name.to_owned(), reason }
+    ImageError::Failed { name: name.to_owned(), reason: chain(error) }
 }
 
 fn view(image: Image) -> ImageView {

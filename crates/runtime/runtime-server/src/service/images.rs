@@ -9,7 +9,7 @@ use super::{Answer, NoStream, missing, unimplemented};
 use crate::cri::image_service_server::ImageService;
 use crate::error::RuntimeError;
 use crate::images::{ImageError, ImageView, Images};
-use crate::runtime::{Runtime, now};
+use crate::runtime::Runtime;
 
 /// What answers about images.
 pub(crate) struct ImageApi(pub(crate) Arc<Runtime>);
@@ -77,7 +77,7 @@ impl ImageService for ImageApi {
     async fn image_fs_info(&self, _: Request<v1::ImageFsInfoRequest>) -> Answer<v1::ImageFsInfoResponse> {
         let (folder, bytes, inodes) = self.0.images.usage().await.map_err(RuntimeError::from)?;
         let usage = |mountpoint: String, bytes, inodes| v1::FilesystemUsage {
-            timestamp: now(),
+            timestamp: pod_supervisor::now(),
             fs_id: Some(v1::FilesystemIdentifier { mountpoint }),
             used_bytes: Some(v1::UInt64Value { value: bytes }),
             inodes_used: Some(v1::UInt64Value { value: inodes }),

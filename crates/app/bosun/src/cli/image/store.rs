@@ -26,7 +26,7 @@ pub(crate) struct StoreArg {
 impl StoreArg {
     pub(super) fn open(&self) -> Result<ImageStore> {
         let opened = ImageStore::open(&self.root);
-        let hint = if is_root() { "" } else { " (images are root's: use sudo)" };
+        let hint = if host_linux::is_root() { "" } else { " (images are root's: use sudo)" };
         let store = opened.with_context(|| format!("cannot use the images in {}{hint}", self.root.display()))?;
         for (record, why) in &store.checked().set_aside {
             eprintln!("bosun: {}: {why}; pull the image again", record.display());
@@ -37,9 +37,4 @@ impl StoreArg {
     pub(super) fn wait(&self) -> Duration {
         Duration::from_secs(self.wait)
     }
-}
-
-/// Whether files of root's can be opened.
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }
