@@ -46,10 +46,15 @@ pub(crate) struct Memo {
 /// somebody took away comes back.
 const PREPARED_FOR: Duration = Duration::from_secs(5);
 
+/// Volumes without content of ours do not change with objects, labels or time: whether they are still there is looked at this often.
+const DIRECTORIES_LAST: Duration = Duration::from_secs(300);
+
 /// Cgroup, folders and volumes of a pod, as they were made.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prepared {
     pub(crate) at: Instant,
+    /// When volumes were last asked for.
+    pub(crate) mounted_at: Instant,
     pub(crate) pod: Arc<Pod>,
     pub(crate) cgroup_parent: String,
     pub(crate) mounted: Arc<MountedVolumes>,
@@ -58,12 +63,27 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Whether they serve this version of the pod too, now.
     pub(crate) fn serves(&self, pod: &Arc<Pod>, now: Instant) -> bool {
+        now.duration_since(self.at) < PREPARED_FOR && self.is_of(pod)
+    }
+
+    /// Whether its volumes do, though the rest is to be made sure of.
+    pub(crate) fn volumes_serve(&self, pod: &Arc<Pod>, now: Instant) -> bool {
+        now.duration_since(self.mounted_at) < DIRECTORIES_LAST && has_only_directories(pod) && self.is_of(pod)
+    }
+
+    fn is_of(&self, pod: &Arc<Pod>) -> bool {
         let same = || {
             let (a, b) = (&self.pod.metadata, &pod.metadata);
             self.pod.spec == pod.spec && a.labels == b.labels && a.annotations == b.annotations
         };
-        now.duration_since(self.at) < PREPARED_FOR && (Arc::ptr_eq(&self.pod, pod) || same())
+        Arc::ptr_eq(&self.pod, pod) || same()
     }
+}
+
+/// Whether all volumes are directories of the pod's own or of the host, or images: a kubelet looks at such once (`RequiresRemount`).
+fn has_only_directories(pod: &Pod) -> bool {
+    let mut volumes = pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
+    volumes.all(|v| v.empty_dir.is_some() || v.host_path.is_some() || v.image.is_some())
 }
 
 impl Memo {

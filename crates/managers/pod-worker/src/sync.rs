@@ -176,13 +176,17 @@ impl Job {
         if let Some(p) = prepared.filter(|p| p.serves(&self.pod, self.clock.now())) {
             return Ok(Ok((p.cgroup_parent.clone(), p.mounted.clone())));
         }
-        let (cgroup_parent, volumes) = self.cgroup_and_volumes(observed, status).await?;
+        let now = self.clock.now();
+        let last = self.memo.prepared.as_ref().filter(|p| p.volumes_serve(&self.pod, now));
+        let (mounted_at, last) = last.map_or((now, None), |p| (p.mounted_at, Some(p.mounted.clone())));
+        let (cgroup_parent, volumes) = self.cgroup_and_volumes(observed, status, last).await?;
         let mounted = match volumes {
             Ok(mounted) => mounted,
             Err(refused) => return Ok(Err(refused)),
         };
         self.memo.prepared = Some(Prepared {
             at: self.clock.now(),
+            mounted_at,
             pod: self.pod.clone(),
             cgroup_parent: cgroup_parent.clone(),
             mounted: mounted.clone(),
@@ -190,13 +194,15 @@ impl Job {
         Ok(Ok((cgroup_parent, mounted)))
     }
 
-    /// Neither needs the other. Without the cgroup nobody waits for the volumes, and what is told is why there is none.
+    /// Neither needs the other. Without the cgroup nobody waits for the volumes, and what is told is why there is none. `last`: volumes
+    /// that serve still.
     async fn cgroup_and_volumes(
         &self,
         observed: &PodObservation,
         status: &PodStatus,
+        last: Option<Arc<MountedVolumes>>,
     ) -> Result<(String, Volumes), Failure> {
-        let volumes = async { Ok(self.during(What::Volumes, "", self.prepare_volumes()).await) };
+        let volumes = async { Ok(self.during(What::Volumes, "", self.prepare_volumes(last)).await) };
         let (cgroup_parent, volumes) = futures::future::try_join(self.ensure_cgroup(observed, status), volumes).await?;
         let volumes = volumes.map_err(|Unmounted { failure, event }| {
             if let Some((reason, message)) = event {
@@ -229,7 +235,11 @@ impl Job {
 
     /// LIFE-OF-A-POD 7/12: directories and volumes. What volumes are made of is fetched while the directories are made. Without these
     /// nobody waits for volumes; whatever becomes of volumes, nobody goes on while these are being made.
-    async fn prepare_volumes(&self) -> Result<Volumes, Unmounted> {
+    async fn prepare_volumes(&self, last: Option<Arc<MountedVolumes>>) -> Result<Volumes, Unmounted> {
+        if let Some(last) = last {
+            self.make_dirs().await?;
+            return Ok(Ok(last));
+        }
         let (dirs, volumes) = (pin!(self.make_dirs()), pin!(self.mount_volumes()));
         match select(dirs, volumes).await {
             Either::Left((made, volumes)) => {

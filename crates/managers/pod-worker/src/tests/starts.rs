@@ -332,6 +332,34 @@ fn without_folders_nobody_waits_for_volumes() {
     });
 }
 
+/// A pod is looked at every 60 to 90 s.
+#[test]
+fn volumes_with_content_are_made_sure_of_at_each_look_and_directories_at_every_fifth_minute() {
+    let asked_in_an_hour = |volumes: Value| {
+        let counted = std::rc::Rc::new(std::cell::Cell::new((0, 0)));
+        let out = counted.clone();
+        run(20, move |kernel| async move {
+            let bench = Bench::start(&kernel, nothing());
+            let manager = StandIn::<contract::VolumeManager>::on(&bench.wiring);
+            manager.answer(|_: &MakePodDirs| Ok(()));
+            manager.answer(|_: &MountVolumes| Ok(Arc::default()));
+            bench.tell(&pod(json!({}), json!({ "volumes": volumes })), UpdateKind::Create).await;
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            out.set((manager.asked::<MakePodDirs>().len(), manager.asked::<MountVolumes>().len()));
+        });
+        counted.get()
+    };
+    let content = json!([{ "name": "a", "configMap": { "name": "a" } }, { "name": "b", "emptyDir": {} }]);
+    let (looks, asked) = asked_in_an_hour(content);
+    assert!(looks >= 40 && asked == looks, "{looks} looks, {asked} of them at volumes");
+    for directories in
+        [json!([]), json!([{ "name": "a", "emptyDir": {} }, { "name": "b", "hostPath": { "path": "/b" } }])]
+    {
+        let (looks, asked) = asked_in_an_hour(directories);
+        assert!(looks >= 40 && (9..=12).contains(&asked), "{looks} looks, {asked} of them at volumes");
+    }
+}
+
 #[test]
 fn a_pod_without_a_cgroup_is_told_of_that_whatever_its_volumes_are() {
     run(16, move |kernel| async move {
