@@ -58,12 +58,12 @@ fn measured(bed: &mut TestBed, bosun: &mut Bosun, pods: usize, text: &dyn Fn(&st
     bosun.kill();
     bosun.start_again(bed)?;
     wait_running(bosun, pods, Duration::from_secs(60))?;
-    let (summary, rss) = (face::cost(bosun, "/stats/summary", 40)?.cpu, steady::rss(bosun)?);
+    let summary = face::cost(bosun, "/stats/summary", 40)?.cpu;
     idle(SETTLES);
     let before = steady::used(bosun)?;
     idle(TIME);
     let spent = steady::used(bosun)?.saturating_sub(before);
-    Ok(Use { rss, summary, idle: spent.as_secs_f64() / TIME.as_secs_f64() * 100.0 })
+    Ok(Use { rss: steady::rss(bosun)?, summary, idle: spent.as_secs_f64() / TIME.as_secs_f64() * 100.0 })
 }
 
 fn clear(bosun: &Bosun) -> anyhow::Result<()> {
