@@ -54,17 +54,19 @@ pub fn usage(pid: u32) -> Option<Usage> {
     // schedstat counts nanoseconds, where the ticks of stat are too coarse for an idle daemon; but only stat knows what
     // ended threads used.
     let ticks = Duration::from_millis((stat.utime + stat.stime) * 10);
-    let cpu = cpu_of_threads(pid).map_or(ticks, |exact| exact.max(ticks));
+    let cpu = cpu_of_each_thread(pid).map_or(ticks, |threads| threads.values().sum::<Duration>().max(ticks));
     Some(Usage { rss_kib: status.vmrss?, cpu, threads: status.threads })
 }
 
-fn cpu_of_threads(pid: i32) -> Option<Duration> {
-    let mut nanos = 0;
-    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+/// Processor time of each thread of `pid`, to the nanosecond; `None` when it, or one of them, is gone.
+#[must_use]
+pub fn cpu_of_each_thread(pid: i32) -> Option<BTreeMap<i32, Duration>> {
+    let time = |task: std::fs::DirEntry| {
         let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        nanos += text.split_whitespace().next()?.parse::<u64>().ok()?;
-    }
-    Some(Duration::from_nanos(nanos))
+        let nanos = text.split_whitespace().next()?.parse().ok()?;
+        Some((task.file_name().to_str()?.parse().ok()?, Duration::from_nanos(nanos)))
+    };
+    std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten().map(time).collect()
 }
 
 fn stat(pid: i32) -> Option<Stat> {
