@@ -9,6 +9,7 @@ use image_pull::reference::Reference;
 use image_store::oci::{Document, DocumentError, ImageConfig, Manifest, choose};
 use image_store::{Digest, Draft, Image, ImageStore, LayerOf, LayerRecord, NewLayer, StoreError, Writing};
 use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::time::Instant;
 
 use crate::auth::Credentials;
 use crate::error::PullError;
@@ -39,6 +40,9 @@ pub struct Puller {
     /// Layers that some pull brings: others wait for them.
     turns: Arc<Mutex<BTreeMap<Digest, Weak<tokio::sync::Mutex<()>>>>>,
 }
+
+/// Layers that no other pull of this process brings meanwhile.
+type Turns = BTreeMap<Digest, OwnedMutexGuard<()>>;
 
 /// What a name stands for, on its way.
 struct Meant {
@@ -172,12 +176,12 @@ impl Puller {
         let config = ImageConfig::parse(&meant.config)?;
         let mut draft = Draft::new(&meant.manifest, &config, &self.settings.platform)?;
         writing.keep(draft.layers.iter().map(|l| l.chain_id));
-        let _turns = self.turns(&writing, &draft).await?;
+        let turns = self.turns(&writing, &draft).await?;
         let missing = self.missing(&writing, &draft).await?;
         let states: Vec<Arc<Layer>> = missing.iter().map(|s| progress.add(s.digest, s.size)).collect();
         let coming = Arc::new(Semaphore::new(self.settings.layers_at_once.max(1)));
         let all =
-            missing.into_iter().zip(&states).map(|(sent, state)| self.layer(session, &writing, sent, state, &coming));
+            missing.into_iter().zip(&states).map(|(sent, state)| self.layer(session, &writing, &turns, sent, state, &coming));
         let ready = try_join_all(all).await?;
         let new = move || ready.into_iter().flat_map(Ready::taken).collect();
         name(&mut draft, &meant, pinned);
@@ -191,10 +195,12 @@ impl Puller {
         Ok(blocking("registry-store", commit).await??)
     }
 
-    /// Waits until nobody else brings a layer that this image lacks. All of them in one order, so that no two wait for each other.
-    async fn turns(&self, writing: &Arc<Writing>, draft: &Draft) -> Result<Vec<OwnedMutexGuard<()>>, PullError> {
+    /// Waits until nobody else brings a layer that this image lacks, or for long enough. All of them in one order, so that no two wait for each
+    /// other.
+    async fn turns(&self, writing: &Arc<Writing>, draft: &Draft) -> Result<Turns, PullError> {
+        let until = Instant::now() + self.settings.deadlines.turn;
         let wanted: BTreeSet<Digest> = self.missing(writing, draft).await?.iter().map(|s| s.digest).collect();
-        let mut turns = Vec::with_capacity(wanted.len());
+        let mut turns = Turns::default();
         for digest in wanted {
             let turn = {
                 let mut all = self.turns.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -206,7 +212,9 @@ impl Puller {
                     new
                 })
             };
-            turns.push(turn.lock_owned().await);
+            if let Ok(ours) = tokio::time::timeout_at(until, turn.lock_owned()).await {
+                turns.insert(digest, ours);
+            }
         }
         Ok(turns)
     }
@@ -236,6 +244,7 @@ impl Puller {
         &self,
         session: &Session,
         writing: &Arc<Writing>,
+        turns: &Turns,
         sent: Sent,
         state: &Layer,
         coming: &Semaphore,
@@ -243,7 +252,7 @@ impl Puller {
         let file = {
             let _one_of_few = coming.acquire().await.map_err(|_| PullError::Lost("waiting for a layer's turn"))?;
             state.is(Phase::Downloading);
-            session.layer(writing, sent.digest, sent.size, state).await?
+            session.layer(writing, sent.digest, sent.size, !turns.contains_key(&sent.digest), state).await?
         };
         let permit = self.unpacking.clone().acquire_owned().await;
         let permit = permit.map_err(|_| PullError::Lost("waiting for a layer's turn"))?;

@@ -17,6 +17,7 @@ mod error;
 mod events;
 mod exec;
 mod follow;
+mod handlers;
 mod images;
 mod network;
 mod node;
@@ -44,6 +45,7 @@ pub mod cri {
 }
 
 pub use error::RuntimeError;
+pub use handlers::read_handlers;
 pub use images::{DirectoryImages, ImageError, ImageView, Images, StoreImages};
 pub use network::{CniNetworks, NetworkError, NoNetwork, PodNetwork, PodNetworks};
 pub use options::Options;

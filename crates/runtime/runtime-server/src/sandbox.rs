@@ -31,7 +31,8 @@ const OOM_SCORE_ADJ: i32 = -998;
 
 /// Makes a pod sandbox; answers its id.
 pub(crate) async fn run(rt: &Arc<Runtime>, config: v1::PodSandboxConfig, handler: String) -> Done<String> {
-    check(&config, &handler)?;
+    rt.handlers.find(&handler)?;
+    check(&config)?;
     let pod = rt.add_pod(SandboxRecord {
         id: new_id(),
         stage: PodStage::Starting,
@@ -63,10 +64,7 @@ pub(crate) async fn run(rt: &Arc<Runtime>, config: v1::PodSandboxConfig, handler
 }
 
 /// What this runtime does not do is refused before anything is made.
-fn check(config: &v1::PodSandboxConfig, handler: &str) -> Done<()> {
-    if !handler.is_empty() {
-        return Err(RuntimeError::Refused(format!("no runtime for {handler:?} is configured")));
-    }
+fn check(config: &v1::PodSandboxConfig) -> Done<()> {
     if config.metadata.is_none() {
         return Err(RuntimeError::Refused("sandbox config must include metadata".into()));
     }
@@ -111,7 +109,7 @@ fn prepare(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
         crate::options::private_dir(&dir)?;
     }
     sandbox.write(options)?;
-    pod_files::write(options, &rt.node.hostname, sandbox)?;
+    pod_files::write(options, &rt.handlers.node().hostname, sandbox)?;
     if sandbox.namespaces().ipc() == v1::NamespaceMode::Pod {
         pod_files::mount_shm(options, &sandbox.id)?;
     }
@@ -121,19 +119,20 @@ fn prepare(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
         rt.cgroups.create(&cgroup)?;
         cgroup_procs = cgroups::procs_files(rt, &cgroup);
     }
-    let plan = plan(rt, sandbox, cgroup_procs);
+    let plan = plan(rt, sandbox, cgroup_procs)?;
     let path = options.pod_run(&sandbox.id).join(PLAN);
     record::write_record(&path, &plan).at("write", &path)
 }
 
-fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> PodPlan {
+fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> Done<PodPlan> {
+    let handler = rt.handlers.find(&sandbox.runtime_handler)?;
     let modes = sandbox.namespaces();
     let network = modes.network() == v1::NamespaceMode::Pod;
     let sysctls = sandbox.config.linux.as_ref().map(|l| l.sysctls.clone()).unwrap_or_default();
-    PodPlan {
+    Ok(PodPlan {
         id: sandbox.id.clone(),
-        runtime: rt.options.oci_runtime.clone(),
-        runtime_root: rt.options.oci_root(),
+        runtime: handler.program.clone(),
+        runtime_root: handler.root.clone(),
         systemd_cgroup: rt.options.systemd_cgroup,
         state: rt.options.containers_root(&sandbox.id),
         namespaces: NamespacePlan {
@@ -147,8 +146,8 @@ fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> Po
         },
         cgroup_procs,
         // Not where the kernel would refuse.
-        oom_score_adj: rt.node.lowest_oom_score_adj.is_none().then_some(OOM_SCORE_ADJ),
-    }
+        oom_score_adj: handler.node.lowest_oom_score_adj.is_none().then_some(OOM_SCORE_ADJ),
+    })
 }
 
 /// Stops a sandbox: its containers, its network, its supervisor. One that is not there is fine.
