@@ -241,7 +241,11 @@ impl Supervisor {
 
     fn accept(&mut self) {
         match Client::accept(&self.listener) {
-            Ok(Some(client)) if self.clients.len() < MAX_CLIENTS => {
+            Ok(Some(client)) => {
+                if self.clients.len() >= MAX_CLIENTS {
+                    let Some(idle) = self.clients.iter().find(|(_, c)| !c.busy).map(|(n, _)| *n) else { return };
+                    self.drop_client(idle);
+                }
                 self.next += 1;
                 self.clients.insert(self.next, client);
             }
