@@ -21,8 +21,9 @@ use crate::images::{ImageError, ImageView};
 use crate::records::{ContainerRecord, PodStage, SandboxRecord, User};
 use crate::runtime::{Container, Runtime, new_id};
 use crate::supervisor::{self, SupervisorError};
-use crate::{cgroups, ends, pod_files, process, status};
+use crate::{cgroups, ends, pod_files, process, status, users};
 
+mod owners;
 mod rootfs;
 mod volumes;
 
@@ -41,10 +42,11 @@ pub(crate) async fn create(rt: &Arc<Runtime>, pod: &str, mut config: v1::Contain
     if config.metadata.is_none() {
         return Err(RuntimeError::Refused("container config must include metadata".into()));
     }
+    let own_users = users::range(&sandbox.config)?.is_some();
     let asked = config.image.as_ref().map(|i| i.image.clone()).unwrap_or_default();
     let images = Arc::clone(&rt.images);
     let look = move || {
-        let volumes = Volumes::find(&*images, &mut config.mounts)?;
+        let volumes = Volumes::find(&*images, &mut config.mounts, own_users)?;
         Ok((images.resolve(&asked)?.ok_or(ImageError::NotFound(asked))?, volumes, config))
     };
     let (image, volumes, config) = rt.blocking.run(look).await?;
@@ -128,7 +130,9 @@ fn make(
     record.write(options)?;
     rt.images.hold(image, &volumes.images(), &record.id)?;
     let bundle = options.bundle(&record.pod, &record.id);
-    rootfs::mount(&rt.images.lowers(image)?, &folder, &bundle)?;
+    let users = users::range(&sandbox.config)?;
+    rootfs::mount(&rt.images.lowers(image)?, users, &folder, &bundle)?;
+    users::let_in(sandbox, &[&bundle])?;
     let places = volumes.mount(&*rt.images, &record.config.mounts, &bundle)?;
     let spec = spec(rt, sandbox, &record, image, &places, target_pid)?;
     let path = bundle.join("config.json");
@@ -156,7 +160,7 @@ fn spec(
     let config = &record.config;
     let context = config.linux.as_ref().and_then(|l| l.security_context.as_ref());
     let rootfs = options.bundle(&record.pod, &record.id).join(rootfs::NAME);
-    let users = process::user_files(&rootfs)?;
+    let passwd = process::user_files(&rootfs)?;
     let seccomp_file = match seccomp_choice(context)? {
         SeccompChoice::File(path) => Some(process::seccomp_file(&path)?),
         _ => None,
@@ -170,7 +174,7 @@ fn spec(
         config,
         sandbox: &sandbox.config,
         image: &image.process,
-        users: &users,
+        users: &passwd,
         namespaces: &namespaces(options, sandbox),
         target_pid,
         files: &pod_files::pod_files(options, sandbox),
@@ -191,7 +195,7 @@ fn namespaces(options: &crate::Options, sandbox: &SandboxRecord) -> PodNamespace
         uts: has(modes.network(), "uts"),
         ipc: has(modes.ipc(), "ipc"),
         pid: has(modes.pid(), "pid"),
-        user: None,
+        user: modes.userns_options.filter(|u| u.mode() == v1::NamespaceMode::Pod).map(|_| folder.join("user")),
     }
 }
 

@@ -15,8 +15,8 @@ use host_linux::LinuxCgroups;
 use serde::Deserialize;
 
 use crate::error::{At, Done, RuntimeError};
-use crate::node;
 use crate::options::Options;
+use crate::{apparmor, node};
 
 /// Names are those of RuntimeClasses' handlers: DNS labels.
 const MAX_NAME: usize = 63;
@@ -89,10 +89,11 @@ pub(crate) struct Handlers {
 impl Handlers {
     /// Asks each of them what it can do.
     pub(crate) async fn look(options: &Options, cgroups: &LinuxCgroups) -> Self {
+        let apparmor = apparmor::load().await;
         let look = async |name: &str, program: &Path| Handler {
             program: program.to_owned(),
             root: options.oci_root(name),
-            node: node::facts(cgroups, program).await,
+            node: node::facts(cgroups, &apparmor, program).await,
         };
         let own = look("", &options.oci_runtime).await;
         let mut named = BTreeMap::new();

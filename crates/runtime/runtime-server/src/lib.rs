@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod apparmor;
 mod blocking;
 mod broken;
 mod cgroups;
@@ -37,6 +38,7 @@ mod status;
 mod streams;
 mod supervisor;
 mod sysctls;
+mod users;
 
 /// The CRI's services.
 #[allow(missing_docs, clippy::pedantic, clippy::doc_markdown, clippy::default_trait_access)]

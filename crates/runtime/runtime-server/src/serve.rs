@@ -47,12 +47,19 @@ impl Server {
         networks: Arc<dyn PodNetworks>,
     ) -> Result<Self, RuntimeError> {
         options.check()?;
+        crate::users::make_way(&options.run)?;
         for dir in [&options.root, &options.run] {
             crate::options::make_private(dir)?;
         }
         let lock = crate::options::lock(&options.root)?;
         let cgroups = LinuxCgroups::detect()?;
         let handlers = Handlers::look(&options, &cgroups).await;
+        if let Some((_, handler)) = handlers.all().find(|(_, handler)| handler.node.idmap_mounts) {
+            crate::users::open_way(&options.run)?;
+            if let Err(e) = crate::users::check(&handler.node, &options.run) {
+                warn!("{e}");
+            }
+        }
         let listen = options.listen.clone();
         let (streams, streaming) = Streams::bind().await.at("bind", Path::new("127.0.0.1:0"))?;
         let runtime = Arc::new(Runtime::new(options, images, networks, handlers, cgroups, streams));

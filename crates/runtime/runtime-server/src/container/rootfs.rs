@@ -5,25 +5,32 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use host_linux::LinuxMounts;
+use pod_supervisor::IdRange;
 use ports::host::Mounter;
 use rustix::mount::{MountFlags, mount as mount_fs};
 use rustix::thread::UnshareFlags;
 
+use super::owners;
 use crate::error::{At, Done, RuntimeError};
 
 /// Name of the root file system in a bundle.
 pub(crate) const NAME: &str = "rootfs";
 /// Bytes of options that `mount(2)` takes: a page, less its end.
 const MAX_OPTIONS: usize = 4095;
+/// Who owns a file is changed without a copy of its data; the copies need not be on the disk, as no container outlives the machine.
+const METACOPY: &str = ",metacopy=on,volatile";
 
-/// Mounts `lowers` (the topmost first) under `folder/upper` on `bundle/rootfs`.
-pub(crate) fn mount(lowers: &[PathBuf], folder: &Path, bundle: &Path) -> Done<()> {
+/// Mounts `lowers` (the topmost first) under `folder/upper` on `bundle/rootfs`; its files are given to the `users` of the pod, where it
+/// has some of its own.
+pub(crate) fn mount(lowers: &[PathBuf], users: Option<IdRange>, folder: &Path, bundle: &Path) -> Done<()> {
     let (upper, work, target) = (folder.join("upper"), folder.join("work"), bundle.join(NAME));
     crate::options::private_dir(bundle)?;
     for dir in [&upper, &work, &target] {
         fs::create_dir_all(dir).at("mkdir", dir)?;
     }
-    overlay(lowers, Some((&upper, &work)), &target)
+    let more = if users.is_some() { METACOPY } else { "" };
+    overlay(lowers, Some((&upper, &work)), more, &target)?;
+    users.map_or(Ok(()), |range| owners::give(&target, range))
 }
 
 /// Mounts `lowers` (the topmost first) on a folder, to be read only.
@@ -35,7 +42,7 @@ pub(crate) fn mount_read_only(lowers: &[PathBuf], target: &Path) -> Done<()> {
             let flags = MountFlags::BIND | MountFlags::RDONLY;
             rustix::mount::mount_remount(target, flags, c"").at("make read-only", target)
         }
-        _ => overlay(lowers, None, target),
+        _ => overlay(lowers, None, "", target),
     }
 }
 
@@ -45,9 +52,9 @@ pub(crate) fn unmount(bundle: &Path) -> Done<()> {
 }
 
 /// Layers that lie in one folder are named from there: the options of a mount have one page, which some 75 whole paths fill.
-fn overlay(lowers: &[PathBuf], upper: Option<(&Path, &Path)>, target: &Path) -> Done<()> {
+fn overlay(lowers: &[PathBuf], upper: Option<(&Path, &Path)>, more: &str, target: &Path) -> Done<()> {
     let folder = common_folder(lowers);
-    let options = options(lowers, folder, upper).map_err(RuntimeError::Refused)?;
+    let options = options(lowers, folder, upper, more).map_err(RuntimeError::Refused)?;
     let options = std::ffi::CString::new(options).map_err(io::Error::from).at("mount", target)?;
     let flags = if upper.is_none() { MountFlags::RDONLY } else { MountFlags::empty() };
     let mounted = || mount_fs("overlay", target, "overlay", flags, options.as_c_str()).map_err(io::Error::from);
@@ -76,7 +83,12 @@ fn common_folder(lowers: &[PathBuf]) -> Option<&Path> {
     all.then_some(first)
 }
 
-fn options(lowers: &[PathBuf], folder: Option<&Path>, upper: Option<(&Path, &Path)>) -> Result<String, String> {
+fn options(
+    lowers: &[PathBuf],
+    folder: Option<&Path>,
+    upper: Option<(&Path, &Path)>,
+    more: &str,
+) -> Result<String, String> {
     if lowers.is_empty() {
         return Err("an image without layers".into());
     }
@@ -86,6 +98,7 @@ fn options(lowers: &[PathBuf], folder: Option<&Path>, upper: Option<(&Path, &Pat
     if let Some((upper, work)) = upper {
         options += &format!(",upperdir={},workdir={}", escape(upper)?, escape(work)?);
     }
+    options += more;
     if options.len() > MAX_OPTIONS {
         return Err(format!("{} layers do not fit into one mount of this runtime", lowers.len()));
     }
@@ -105,7 +118,7 @@ mod tests {
     const UPPER: Option<(&str, &str)> = Some(("/u", "/w"));
 
     fn made(lowers: &[PathBuf], upper: Option<(&str, &str)>) -> Result<String, String> {
-        options(lowers, common_folder(lowers), upper.map(|(u, w)| (Path::new(u), Path::new(w))))
+        options(lowers, common_folder(lowers), upper.map(|(u, w)| (Path::new(u), Path::new(w))), "")
     }
 
     #[test]
@@ -122,6 +135,27 @@ mod tests {
     }
 
     #[test]
+    fn files_are_given_to_users_of_a_pod_and_none_of_their_data_is_copied() {
+        use std::os::unix::fs::MetadataExt;
+        assert!(host_linux::is_root(), "only root can mount");
+        let dir = tempfile::tempdir().expect("folder");
+        let (lower, folder, bundle) = (dir.path().join("l/a"), dir.path().join("c"), dir.path().join("b"));
+        fs::create_dir_all(&lower).expect("layer");
+        fs::write(lower.join("large"), vec![7; 1 << 20]).expect("file");
+        let range = IdRange { container_id: 0, host_id: 700_000, length: 65_536 };
+        mount(&[lower.clone()], Some(range), &folder, &bundle).expect("mounted");
+        let seen = fs::metadata(bundle.join(NAME).join("large")).map(|m| (m.uid(), m.len()));
+        let content = fs::read(bundle.join(NAME).join("large"));
+        unmount(&bundle).expect("unmounted");
+        assert_eq!(seen.expect("there"), (700_000, 1 << 20));
+        assert!(content.expect("readable").iter().all(|b| *b == 7));
+        assert_eq!(fs::metadata(lower.join("large")).expect("there").uid(), 0, "the layer is as before");
+        // Attributes that do not fit into an inode take a block.
+        let blocks = fs::metadata(folder.join("upper/large")).expect("there").blocks();
+        assert!(blocks <= 16, "{blocks} blocks of 512 bytes");
+    }
+
+    #[test]
     fn an_image_of_two_hundred_layers_is_mounted_and_this_process_stays_where_it_is() {
         assert!(host_linux::is_root(), "only root can mount");
         let dir = tempfile::tempdir().expect("folder");
@@ -131,7 +165,7 @@ mod tests {
             fs::write(lower.join(format!("of-{n}")), "x").expect("file");
         }
         let (before, bundle) = (std::env::current_dir().expect("folder"), dir.path().join("b"));
-        mount(&lowers, &dir.path().join("c"), &bundle).expect("mounted");
+        mount(&lowers, None, &dir.path().join("c"), &bundle).expect("mounted");
         let (seen, read_only) = (fs::read_dir(bundle.join(NAME)).expect("readable").count(), dir.path().join("r"));
         fs::create_dir(&read_only).expect("folder");
         mount_read_only(&lowers[..2], &read_only).expect("mounted");

@@ -24,12 +24,16 @@ pub(crate) struct Volumes(BTreeMap<usize, ImageView>);
 
 impl Volumes {
     /// Looks for them, and notes in each mount which image was meant (`image_ref`, KEP-5365).
-    pub(crate) fn find(images: &dyn Images, mounts: &mut [v1::Mount]) -> Done<Self> {
+    pub(crate) fn find(images: &dyn Images, mounts: &mut [v1::Mount], own_users: bool) -> Done<Self> {
         let mut found = BTreeMap::new();
         for (number, mount) in mounts.iter_mut().enumerate() {
             let Some(spec) = mount.image.as_mut().filter(|i| !i.image.is_empty()) else { continue };
             if !mount.readonly {
                 return Err(refused(&mount.container_path, "an image can only be mounted read-only"));
+            }
+            if own_users {
+                // Their ids cannot be mapped: overlayfs has no mounts with mapped ids.
+                return Err(refused(&mount.container_path, "not in a pod with users of its own"));
             }
             let image = images.resolve(&spec.image)?.ok_or_else(|| ImageError::NotFound(spec.image.clone()))?;
             spec.image_ref.clone_from(&image.id);

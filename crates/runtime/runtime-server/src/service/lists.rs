@@ -8,7 +8,7 @@ use crate::error::Done;
 use crate::handlers::Handler;
 use crate::records::{ContainerRecord, SandboxRecord};
 use crate::runtime::Runtime;
-use crate::{stats, status};
+use crate::{stats, status, users};
 
 pub(super) fn sandboxes(rt: &Runtime, filter: &v1::PodSandboxFilter) -> Vec<v1::PodSandbox> {
     let wanted = |r: &SandboxRecord| {
@@ -85,7 +85,7 @@ pub(super) async fn status(rt: &Runtime) -> v1::StatusResponse {
         name: name.to_owned(),
         features: Some(v1::RuntimeHandlerFeatures {
             recursive_read_only_mounts: handler.node.recursive_read_only,
-            user_namespaces: false,
+            user_namespaces: users::check(&handler.node, &rt.options.run).is_ok(),
         }),
     };
     v1::StatusResponse {
