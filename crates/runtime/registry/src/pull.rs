@@ -58,6 +58,8 @@ struct Sent {
     digest: Digest,
     size: u64,
     layers: Vec<LayerRecord>,
+    /// Another pull may bring it, too.
+    alone: bool,
 }
 
 /// Layers that are unpacked. Those that nobody commits, as another one failed, are removed on a thread: that takes the disk some time.
@@ -177,11 +179,12 @@ impl Puller {
         let mut draft = Draft::new(&meant.manifest, &config, &self.settings.platform)?;
         writing.keep(draft.layers.iter().map(|l| l.chain_id));
         let turns = self.turns(&writing, &draft).await?;
-        let missing = self.missing(&writing, &draft).await?;
+        let mut missing = self.missing(&writing, &draft).await?;
+        missing.iter_mut().for_each(|sent| sent.alone = !turns.contains_key(&sent.digest));
         let states: Vec<Arc<Layer>> = missing.iter().map(|s| progress.add(s.digest, s.size)).collect();
         let coming = Arc::new(Semaphore::new(self.settings.layers_at_once.max(1)));
         let all =
-            missing.into_iter().zip(&states).map(|(sent, state)| self.layer(session, &writing, &turns, sent, state, &coming));
+            missing.into_iter().zip(&states).map(|(sent, state)| self.layer(session, &writing, sent, state, &coming));
         let ready = try_join_all(all).await?;
         let new = move || ready.into_iter().flat_map(Ready::taken).collect();
         name(&mut draft, &meant, pinned);
@@ -230,7 +233,9 @@ impl Puller {
                 }
                 match missing.iter_mut().find(|s| s.digest == layer.digest) {
                     Some(sent) => sent.layers.push(layer),
-                    None => missing.push(Sent { digest: layer.digest, size: layer.size, layers: vec![layer] }),
+                    None => {
+                        missing.push(Sent { digest: layer.digest, size: layer.size, layers: vec![layer], alone: false })
+                    }
                 }
             }
             Ok((missing, writing.store().room()?))
@@ -244,7 +249,6 @@ impl Puller {
         &self,
         session: &Session,
         writing: &Arc<Writing>,
-        turns: &Turns,
         sent: Sent,
         state: &Layer,
         coming: &Semaphore,
@@ -252,7 +256,7 @@ impl Puller {
         let file = {
             let _one_of_few = coming.acquire().await.map_err(|_| PullError::Lost("waiting for a layer's turn"))?;
             state.is(Phase::Downloading);
-            session.layer(writing, sent.digest, sent.size, !turns.contains_key(&sent.digest), state).await?
+            session.layer(writing, sent.digest, sent.size, sent.alone, state).await?
         };
         let permit = self.unpacking.clone().acquire_owned().await;
         let permit = permit.map_err(|_| PullError::Lost("waiting for a layer's turn"))?;

@@ -31,7 +31,10 @@ pub(crate) fn write(options: &Options, node: &str, sandbox: &SandboxRecord) -> D
         None => node_file("/etc/resolv.conf")?,
     };
     put(&root.join("resolv.conf"), &resolv_conf)?;
-    users::give(sandbox, &["hostname", "hosts", "resolv.conf"].map(|name| root.join(name)).each_ref().map(|p| p.as_path()))
+    users::give(
+        sandbox,
+        &["hostname", "hosts", "resolv.conf"].map(|name| root.join(name)).each_ref().map(|p| p.as_path()),
+    )
 }
 
 fn put(path: &Path, text: &str) -> Done<()> {

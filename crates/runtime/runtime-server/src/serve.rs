@@ -20,10 +20,10 @@ use crate::handlers::Handlers;
 use crate::images::Images;
 use crate::network::PodNetworks;
 use crate::options::Options;
+use crate::recover;
 use crate::runtime::Runtime;
 use crate::service::{ImageApi, RuntimeApi};
 use crate::sessions::Streams;
-use crate::recover;
 
 /// Bytes of a message, as containerd has it.
 const MAX_MESSAGE: usize = 16 << 20;

@@ -99,7 +99,8 @@ async fn connection(door: &Door, number: u64, stream: TcpStream) {
         async move { Ok::<_, std::convert::Infallible>(answer(&door, number, request, done)) }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
-    let http = http.timer(TokioTimer::new()).header_read_timeout(REQUEST).serve_connection(TokioIo::new(stream), service);
+    let http =
+        http.timer(TokioTimer::new()).header_read_timeout(REQUEST).serve_connection(TokioIo::new(stream), service);
     if let Err(e) = http.with_upgrades().await {
         debug!("streaming server: {e}");
     }

@@ -29,7 +29,9 @@ pub(crate) fn range(config: &v1::PodSandboxConfig) -> Done<Option<IdRange>> {
     }
     match (users.uids.as_slice(), users.gids.as_slice()) {
         ([uids], [gids]) if uids == gids => match *uids {
-            v1::IdMapping { container_id: 0, host_id, length } if length > 0 && host_id.checked_add(length).is_some() => {
+            v1::IdMapping { container_id: 0, host_id, length }
+                if length > 0 && host_id.checked_add(length).is_some() =>
+            {
                 Ok(Some(IdRange { container_id: 0, host_id, length }))
             }
             _ => refused("the range has to begin with id 0 of the container, and to have a place on the node"),
@@ -42,7 +44,8 @@ pub(crate) fn range(config: &v1::PodSandboxConfig) -> Done<Option<IdRange>> {
 pub(crate) fn check(node: &NodeFacts, run: &Path) -> Done<()> {
     if !node.idmap_mounts {
         return Err(RuntimeError::Unsupported(
-            "pods with users of their own need an OCI runtime that mounts with mapped ids, such as runc 1.2 and later".into(),
+            "pods with users of their own need an OCI runtime that mounts with mapped ids, such as runc 1.2 and later"
+                .into(),
         ));
     }
     let closed = run.ancestors().find(|folder| !fs::metadata(folder).is_ok_and(|m| m.mode() & 0o1 != 0));

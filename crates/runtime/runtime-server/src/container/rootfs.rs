@@ -143,7 +143,7 @@ mod tests {
         fs::create_dir_all(&lower).expect("layer");
         fs::write(lower.join("large"), vec![7; 1 << 20]).expect("file");
         let range = IdRange { container_id: 0, host_id: 700_000, length: 65_536 };
-        mount(&[lower.clone()], Some(range), &folder, &bundle).expect("mounted");
+        mount(std::slice::from_ref(&lower), Some(range), &folder, &bundle).expect("mounted");
         let seen = fs::metadata(bundle.join(NAME).join("large")).map(|m| (m.uid(), m.len()));
         let content = fs::read(bundle.join(NAME).join("large"));
         unmount(&bundle).expect("unmounted");

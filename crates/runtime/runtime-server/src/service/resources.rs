@@ -69,7 +69,10 @@ pub(super) async fn update(rt: &Arc<Runtime>, request: v1::UpdateContainerResour
             };
             rt.blocking.run(write).await?;
         }
-        _ => running(rt, handler, &record.id, &bundle.join(format!("update-{}.json", &new_id()[..16])), &resources).await?,
+        _ => {
+            running(rt, handler, &record.id, &bundle.join(format!("update-{}.json", &new_id()[..16])), &resources)
+                .await?
+        }
     }
     container.change(|r| r.config.linux.get_or_insert_default().resources = Some(all));
     rt.write_container(&container).await
