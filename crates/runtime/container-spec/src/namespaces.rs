@@ -49,14 +49,15 @@ pub(crate) fn namespaces(request: &Request<'_>) -> Result<Namespaces, SpecError>
     let options = options(request.config).unwrap_or(&none);
     let pod = request.namespaces;
     let mut all = vec![made(LinuxNamespaceType::Mount, None)];
-    if joins("network", options.network())? {
+    let pods = options_of_pod(request.sandbox).unwrap_or(&none);
+    if joins("network", options.network(), pods.network())? {
         all.push(made(LinuxNamespaceType::Network, Some(there(&pod.network, "network")?)));
         all.push(made(LinuxNamespaceType::Uts, Some(there(&pod.uts, "UTS")?)));
     }
-    if joins("IPC", options.ipc())? {
+    if joins("IPC", options.ipc(), pods.ipc())? {
         all.push(made(LinuxNamespaceType::Ipc, Some(there(&pod.ipc, "IPC")?)));
     }
-    all.extend(pids(request, options)?);
+    all.extend(pids(request, options, pods)?);
     if own_cgroups(request) {
         all.push(made(LinuxNamespaceType::Cgroup, None));
     }
@@ -78,19 +79,25 @@ fn there(path: &Option<PathBuf>, kind: &'static str) -> Result<PathBuf, SpecErro
     path.clone().ok_or(SpecError::NoNamespace(kind))
 }
 
-/// Whether a namespace that containers of a pod always share is the pod's.
-fn joins(kind: &'static str, mode: v1::NamespaceMode) -> Result<bool, SpecError> {
+/// Whether a namespace that containers of a pod always share is the pod's own. Who asks for the pod's gets the node's where the pod has
+/// that.
+fn joins(kind: &'static str, mode: v1::NamespaceMode, pods: v1::NamespaceMode) -> Result<bool, SpecError> {
     match mode {
-        v1::NamespaceMode::Pod => Ok(true),
+        v1::NamespaceMode::Pod => Ok(pods != v1::NamespaceMode::Node),
         v1::NamespaceMode::Node => Ok(false),
         other => Err(SpecError::NamespaceMode { kind, mode: other.into() }),
     }
 }
 
-fn pids(request: &Request<'_>, options: &v1::NamespaceOption) -> Result<Option<LinuxNamespace>, SpecError> {
+fn pids(
+    request: &Request<'_>,
+    options: &v1::NamespaceOption,
+    pods: &v1::NamespaceOption,
+) -> Result<Option<LinuxNamespace>, SpecError> {
     let path = match options.pid() {
         v1::NamespaceMode::Node => return Ok(None),
         v1::NamespaceMode::Container => None,
+        v1::NamespaceMode::Pod if pods.pid() == v1::NamespaceMode::Node => return Ok(None),
         v1::NamespaceMode::Pod => Some(there(&request.namespaces.pid, "PID")?),
         v1::NamespaceMode::Target => {
             let pid = request.target_pid.ok_or(SpecError::NoTarget)?;

@@ -26,8 +26,20 @@ impl Writing {
     /// # Errors
     /// The disk refuses.
     pub fn ingest(&self, digest: &Digest, size: u64) -> Result<Ingest, StoreError> {
+        self.ingest_in(part_path(self.store.root(), digest), digest, size)
+    }
+
+    /// As [`Self::ingest`], in a file of this writer's own, which goes with it: for who waits no longer for another one that brings the
+    /// same.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn ingest_alone(&self, digest: &Digest, size: u64) -> Result<Ingest, StoreError> {
+        self.ingest_in(self.own_part(digest), digest, size)
+    }
+
+    fn ingest_in(&self, path: PathBuf, digest: &Digest, size: u64) -> Result<Ingest, StoreError> {
         self.keep([*digest]);
-        let path = part_path(self.store.root(), digest);
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let file = options.map_err(StoreError::disk("open", &path))?;
         let mut ingest = Ingest { path, file, hasher: Hasher::new(), digest: *digest, size, have: 0 };

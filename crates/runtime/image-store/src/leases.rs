@@ -19,7 +19,7 @@ pub struct Lease {
     pub holder: String,
     /// The image that it was made from.
     pub image: Digest,
-    /// The layers, lowest first.
+    /// The layers, lowest first; after its own those of its volumes.
     pub chain: Vec<ChainId>,
 }
 
@@ -27,10 +27,24 @@ impl ImageStore {
     /// Holds an image's layers for a container, on disk before this returns. The same holder's earlier lease is replaced.
     ///
     /// # Errors
-    /// The layers are gone meanwhile, the holder's name cannot be a file's, or the disk refuses.
+    /// As [`Self::lease_with_volumes`].
     pub fn lease(&self, image: &Image, holder: &str) -> Result<Lease, StoreError> {
+        self.lease_with_volumes(image, &[], holder)
+    }
+
+    /// As [`Self::lease`]; `volumes` are images that the container has mounted, whose layers are held with its own.
+    ///
+    /// # Errors
+    /// The layers are gone meanwhile, the holder's name cannot be a file's, or the disk refuses.
+    pub fn lease_with_volumes(&self, image: &Image, volumes: &[Image], holder: &str) -> Result<Lease, StoreError> {
         let path = self.lease_path(holder)?;
-        let lease = Lease { holder: holder.to_owned(), image: image.id, chain: image.chain.clone() };
+        let mut chain = image.chain.clone();
+        for layer in volumes.iter().flat_map(|v| &v.chain) {
+            if !chain.contains(layer) {
+                chain.push(*layer);
+            }
+        }
+        let lease = Lease { holder: holder.to_owned(), image: image.id, chain };
         // Whoever collects garbage, here or in another process, looks at the leases while it holds these.
         let _collecting = (self.under_way(), briefly(self.root(), false)?);
         for layer in &lease.chain {

@@ -1,10 +1,10 @@
 //! The store: where things are, who writes, and what is under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -85,7 +85,9 @@ impl ImageStore {
     pub fn writing(&self, what: &str, wait: Duration) -> Result<Writing, StoreError> {
         // Nobody else writes yet: what is unfinished is of writers that died.
         self.inner.gate.enter(what, wait, || check::sweep(self.root()).map(drop))?;
-        Ok(Writing { store: self.clone(), kept: Mutex::default(), unsynced: AtomicBool::new(false) })
+        let number = WRITERS.fetch_add(1, Ordering::Relaxed);
+        let own_parts = Mutex::default();
+        Ok(Writing { store: self.clone(), number, own_parts, kept: Mutex::default(), unsynced: AtomicBool::new(false) })
     }
 
     /// A document, if it is here and is what its name says.
@@ -119,10 +121,16 @@ impl ImageStore {
     }
 }
 
+/// Writers of this process so far.
+static WRITERS: AtomicU64 = AtomicU64::new(0);
+
 /// Leave to change the store; other processes wait until the last one of this process is dropped.
 #[derive(Debug)]
 pub struct Writing {
     pub(crate) store: ImageStore,
+    number: u64,
+    /// Parts of layers that nobody else goes on with.
+    own_parts: Mutex<BTreeSet<PathBuf>>,
     /// What this writer holds back from the garbage.
     kept: Mutex<Vec<Digest>>,
     /// It has written documents that need not be on disk yet.
@@ -144,6 +152,14 @@ impl Writing {
             *under_way.entry(digest).or_default() += 1;
             kept.push(digest);
         }
+    }
+
+    /// A name for a part of this writer's own. Should this process die, the next one takes it away as unfinished.
+    pub(crate) fn own_part(&self, digest: &Digest) -> PathBuf {
+        let name = format!("{}{}-{}-{}.part", files::NEW, digest.hex(), std::process::id(), self.number);
+        let path = self.store.root().join("ingest").join(name);
+        locked(&self.own_parts).insert(path.clone());
+        path
     }
 
     /// Puts a document in. It is on disk with the image that needs it.
@@ -168,6 +184,11 @@ impl Writing {
 
 impl Drop for Writing {
     fn drop(&mut self) {
+        for part in locked(&self.own_parts).iter() {
+            if let Err(e) = files::remove_file(part) {
+                tracing::warn!(error = %e, "a part of a layer that is of no use stays until the store is opened again");
+            }
+        }
         {
             let mut under_way = self.store.under_way();
             for digest in locked(&self.kept).drain(..) {

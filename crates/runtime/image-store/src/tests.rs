@@ -241,6 +241,19 @@ fn a_lease_holds_layers_though_the_image_goes() {
 }
 
 #[test]
+fn a_lease_holds_layers_of_volumes_too() {
+    let (_folder, store) = store();
+    let image = one().put(&store, "app:1").unwrap();
+    let volume = Made::new("data", &[layer(&[("data", "x")])]).put(&store, "data:1").unwrap();
+    let lease = store.lease_with_volumes(&image, &[volume.clone(), volume.clone()], "c0ffee").unwrap();
+    assert_eq!((lease.image, lease.chain.len()), (image.id, 3));
+    store.remove("data:1", NO_WAIT).unwrap();
+    assert_eq!(seen(&store, &volume, "data").as_deref(), Some("x"));
+    store.release("c0ffee").unwrap();
+    assert_eq!(store.writing("collect", NO_WAIT).unwrap().collect().unwrap().layers, 1);
+}
+
+#[test]
 fn a_lease_that_cannot_be_read_stops_the_garbage_collector() {
     let (_folder, store) = store();
     one().put(&store, "app:1").unwrap();

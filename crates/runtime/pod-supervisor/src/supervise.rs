@@ -84,11 +84,12 @@ struct Supervisor {
     ending: Option<u64>,
 }
 
-/// Supervises the pod of `dir` until it is told to end.
+/// Supervises the pod of `dir` until it is told to end. Whoever starts it closes its standard input when the plan is there.
 ///
 /// # Errors
 /// It cannot start; nothing is left of it then.
 pub fn supervise(dir: &Path) -> io::Result<()> {
+    io::copy(&mut io::stdin(), &mut io::sink())?;
     let plan: PodPlan = read_record(&dir.join(PLAN))?;
     // Not a group's leader, as it was started by a program; a terminal and its signals are left behind.
     rustix::process::setsid()?;
@@ -241,7 +242,11 @@ impl Supervisor {
 
     fn accept(&mut self) {
         match Client::accept(&self.listener) {
-            Ok(Some(client)) if self.clients.len() < MAX_CLIENTS => {
+            Ok(Some(client)) => {
+                if self.clients.len() >= MAX_CLIENTS {
+                    let Some(idle) = self.clients.iter().find(|(_, c)| !c.busy).map(|(n, _)| *n) else { return };
+                    self.drop_client(idle);
+                }
                 self.next += 1;
                 self.clients.insert(self.next, client);
             }

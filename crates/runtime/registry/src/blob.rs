@@ -33,12 +33,13 @@ struct Sink {
 }
 
 impl Sink {
-    async fn open(writing: Arc<Writing>, digest: Digest, size: u64) -> Result<Self, PullError> {
+    async fn open(writing: Arc<Writing>, digest: Digest, size: u64, alone: bool) -> Result<Self, PullError> {
         let (pieces, mut incoming) = mpsc::channel(WAITING);
         let (begun, have) = oneshot::channel();
         let (finished, done) = oneshot::channel();
         let write = move || {
-            let mut ingest = match writing.ingest(&digest, size) {
+            let part = if alone { writing.ingest_alone(&digest, size) } else { writing.ingest(&digest, size) };
+            let mut ingest = match part {
                 Ok(ingest) => ingest,
                 Err(e) => return drop(begun.send(Err(e))),
             };
@@ -93,19 +94,20 @@ impl From<Failure> for End {
 }
 
 impl Session {
-    /// A layer's file, whole and verified.
+    /// A layer's file, whole and verified. `alone`: another pull may bring it, too, and has the part that others go on with.
     pub(crate) async fn layer(
         &self,
         writing: &Arc<Writing>,
         digest: Digest,
         size: u64,
+        alone: bool,
         progress: &Layer,
     ) -> Result<File, PullError> {
         let mut refused = Vec::new();
         for endpoint in self.endpoints.iter().filter(|e| e.pulls) {
             let mut failed = 0;
             loop {
-                let mut sink = Sink::open(writing.clone(), digest, size).await?;
+                let mut sink = Sink::open(writing.clone(), digest, size, alone).await?;
                 let had = sink.have;
                 let end = self.transfer(endpoint, digest, size, &mut sink, progress).await;
                 let gained = sink.have.saturating_sub(had);

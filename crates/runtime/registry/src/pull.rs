@@ -9,6 +9,7 @@ use image_pull::reference::Reference;
 use image_store::oci::{Document, DocumentError, ImageConfig, Manifest, choose};
 use image_store::{Digest, Draft, Image, ImageStore, LayerOf, LayerRecord, NewLayer, StoreError, Writing};
 use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::time::Instant;
 
 use crate::auth::Credentials;
 use crate::error::PullError;
@@ -40,6 +41,9 @@ pub struct Puller {
     turns: Arc<Mutex<BTreeMap<Digest, Weak<tokio::sync::Mutex<()>>>>>,
 }
 
+/// Layers that no other pull of this process brings meanwhile.
+type Turns = BTreeMap<Digest, OwnedMutexGuard<()>>;
+
 /// What a name stands for, on its way.
 struct Meant {
     reference: Reference,
@@ -54,6 +58,8 @@ struct Sent {
     digest: Digest,
     size: u64,
     layers: Vec<LayerRecord>,
+    /// Another pull may bring it, too.
+    alone: bool,
 }
 
 /// Layers that are unpacked. Those that nobody commits, as another one failed, are removed on a thread: that takes the disk some time.
@@ -172,8 +178,9 @@ impl Puller {
         let config = ImageConfig::parse(&meant.config)?;
         let mut draft = Draft::new(&meant.manifest, &config, &self.settings.platform)?;
         writing.keep(draft.layers.iter().map(|l| l.chain_id));
-        let _turns = self.turns(&writing, &draft).await?;
-        let missing = self.missing(&writing, &draft).await?;
+        let turns = self.turns(&writing, &draft).await?;
+        let mut missing = self.missing(&writing, &draft).await?;
+        missing.iter_mut().for_each(|sent| sent.alone = !turns.contains_key(&sent.digest));
         let states: Vec<Arc<Layer>> = missing.iter().map(|s| progress.add(s.digest, s.size)).collect();
         let coming = Arc::new(Semaphore::new(self.settings.layers_at_once.max(1)));
         let all =
@@ -191,10 +198,12 @@ impl Puller {
         Ok(blocking("registry-store", commit).await??)
     }
 
-    /// Waits until nobody else brings a layer that this image lacks. All of them in one order, so that no two wait for each other.
-    async fn turns(&self, writing: &Arc<Writing>, draft: &Draft) -> Result<Vec<OwnedMutexGuard<()>>, PullError> {
+    /// Waits until nobody else brings a layer that this image lacks, or for long enough. All of them in one order, so that no two wait for each
+    /// other.
+    async fn turns(&self, writing: &Arc<Writing>, draft: &Draft) -> Result<Turns, PullError> {
+        let until = Instant::now() + self.settings.deadlines.turn;
         let wanted: BTreeSet<Digest> = self.missing(writing, draft).await?.iter().map(|s| s.digest).collect();
-        let mut turns = Vec::with_capacity(wanted.len());
+        let mut turns = Turns::default();
         for digest in wanted {
             let turn = {
                 let mut all = self.turns.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -206,7 +215,9 @@ impl Puller {
                     new
                 })
             };
-            turns.push(turn.lock_owned().await);
+            if let Ok(ours) = tokio::time::timeout_at(until, turn.lock_owned()).await {
+                turns.insert(digest, ours);
+            }
         }
         Ok(turns)
     }
@@ -222,7 +233,9 @@ impl Puller {
                 }
                 match missing.iter_mut().find(|s| s.digest == layer.digest) {
                     Some(sent) => sent.layers.push(layer),
-                    None => missing.push(Sent { digest: layer.digest, size: layer.size, layers: vec![layer] }),
+                    None => {
+                        missing.push(Sent { digest: layer.digest, size: layer.size, layers: vec![layer], alone: false })
+                    }
                 }
             }
             Ok((missing, writing.store().room()?))
@@ -243,7 +256,7 @@ impl Puller {
         let file = {
             let _one_of_few = coming.acquire().await.map_err(|_| PullError::Lost("waiting for a layer's turn"))?;
             state.is(Phase::Downloading);
-            session.layer(writing, sent.digest, sent.size, state).await?
+            session.layer(writing, sent.digest, sent.size, sent.alone, state).await?
         };
         let permit = self.unpacking.clone().acquire_owned().await;
         let permit = permit.map_err(|_| PullError::Lost("waiting for a layer's turn"))?;

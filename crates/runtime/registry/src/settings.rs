@@ -17,6 +17,8 @@ pub struct Deadlines {
     pub progress: Duration,
     /// Other processes that write to the store.
     pub store: Duration,
+    /// Other pulls that bring a layer of the same image: after that it is brought by both, as the other's registry may be slow.
+    pub turn: Duration,
 }
 
 impl Default for Deadlines {
@@ -26,6 +28,7 @@ impl Default for Deadlines {
             answer: Duration::from_secs(60),
             progress: Duration::from_secs(60),
             store: Duration::from_secs(60),
+            turn: Duration::from_secs(120),
         }
     }
 }

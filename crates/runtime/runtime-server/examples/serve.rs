@@ -1,20 +1,23 @@
-//! The server of this crate's tests: `serve FOLDER BOSUN_POD`, with images in `FOLDER/images` and, if it is there, networks of
-//! `FOLDER/net.d`. For everything else there is `bosun runtime`.
+//! The server of this crate's tests: `serve FOLDER BOSUN_POD`, with images in `FOLDER/images` and, where they are there, networks
+//! of `FOLDER/net.d` and handlers of `FOLDER/runtime.toml`. For everything else there is `bosun runtime`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use runtime_server::{CniNetworks, DirectoryImages, NoNetwork, Options, PodNetworks, Server};
+use runtime_server::{CniNetworks, DirectoryImages, NoNetwork, Options, PodNetworks, Server, read_handlers};
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(dir), Some(supervisor)) = (words.next(), words.next()) else { return Err("FOLDER BOSUN_POD".into()) };
+    let config = dir.join("runtime.toml");
     let options = Options {
         root: dir.join("lib"),
         run: dir.join("run"),
         listen: dir.join("cri.sock"),
         oci_runtime: "/usr/sbin/runc".into(),
+        handlers: if config.exists() { read_handlers(&config)? } else { BTreeMap::new() },
         supervisor,
         systemd_cgroup: false,
     };

@@ -16,7 +16,7 @@ pub(crate) fn of_sandbox(sandbox: &SandboxRecord) -> Option<String> {
 
 /// Where memory is accounted: version 2's one hierarchy, or that of version 1.
 fn hierarchy(rt: &Runtime) -> &'static Path {
-    Path::new(if rt.node.cgroup_v2 { "/sys/fs/cgroup" } else { "/sys/fs/cgroup/memory" })
+    Path::new(if rt.handlers.node().cgroup_v2 { "/sys/fs/cgroup" } else { "/sys/fs/cgroup/memory" })
 }
 
 /// The folder of a cgroup there.
@@ -54,7 +54,7 @@ pub(crate) fn of_container(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> O
 /// Removes what an OCI runtime that was killed over a start leaves where version 2 is mounted beside version 1: an empty cgroup that no
 /// controller is of, which nobody else looks for.
 pub(crate) fn remove_beside(rt: &Runtime, cgroup: &str) {
-    if rt.node.cgroup_v2 {
+    if rt.handlers.node().cgroup_v2 {
         return;
     }
     let path = Path::new("/sys/fs/cgroup/unified").join(cgroup.trim_start_matches('/'));
@@ -66,6 +66,6 @@ pub(crate) fn remove_beside(rt: &Runtime, cgroup: &str) {
 
 /// The file that says whether the kernel killed in a container for lack of memory.
 pub(crate) fn oom_file(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Option<PathBuf> {
-    let file = if rt.node.cgroup_v2 { "memory.events" } else { "memory.oom_control" };
+    let file = if rt.handlers.node().cgroup_v2 { "memory.events" } else { "memory.oom_control" };
     Some(folder(rt, &of_container(rt, sandbox, id)?).join(file))
 }

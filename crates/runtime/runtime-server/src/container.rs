@@ -3,7 +3,8 @@
 //! `CreateContainer` makes root file system and spec; the OCI runtime is called by `StartContainer`, as with containerd, so that
 //! what cannot be started fails there.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,15 +21,19 @@ use crate::images::{ImageError, ImageView};
 use crate::records::{ContainerRecord, PodStage, SandboxRecord, User};
 use crate::runtime::{Container, Runtime, new_id};
 use crate::supervisor::{self, SupervisorError};
-use crate::{cgroups, ends, pod_files, process, status};
+use crate::{cgroups, ends, pod_files, process, status, users};
 
+mod owners;
 mod rootfs;
+mod volumes;
+
+use volumes::Volumes;
 
 /// How long a killed container may take to be gone.
 const KILL_TIME: Duration = Duration::from_secs(30);
 
 /// Makes a container; answers its id.
-pub(crate) async fn create(rt: &Arc<Runtime>, pod: &str, config: v1::ContainerConfig) -> Done<String> {
+pub(crate) async fn create(rt: &Arc<Runtime>, pod: &str, mut config: v1::ContainerConfig) -> Done<String> {
     let pod = rt.pod(pod)?;
     let sandbox = pod.record();
     if sandbox.stage != PodStage::Ready {
@@ -37,15 +42,19 @@ pub(crate) async fn create(rt: &Arc<Runtime>, pod: &str, config: v1::ContainerCo
     if config.metadata.is_none() {
         return Err(RuntimeError::Refused("container config must include metadata".into()));
     }
+    let own_users = users::range(&sandbox.config)?.is_some();
     let asked = config.image.as_ref().map(|i| i.image.clone()).unwrap_or_default();
     let images = Arc::clone(&rt.images);
-    let found = rt.blocking.run(move || Ok(images.resolve(&asked)?.ok_or(ImageError::NotFound(asked))?));
-    let image = found.await?;
+    let look = move || {
+        let volumes = Volumes::find(&*images, &mut config.mounts, own_users)?;
+        Ok((images.resolve(&asked)?.ok_or(ImageError::NotFound(asked))?, volumes, config))
+    };
+    let (image, volumes, config) = rt.blocking.run(look).await?;
     let container = rt.add_container(record(&sandbox, config, &image))?;
     let _work = container.work.lock().await;
     let target = target_pid(rt, &container.record())?;
     let shared = (Arc::clone(rt), sandbox, container.record());
-    match rt.blocking.run(move || make(&shared.0, &shared.1, shared.2, &image, target)).await {
+    match rt.blocking.run(move || make(&shared.0, &shared.1, shared.2, &image, &volumes, target)).await {
         Ok(made) => {
             container.change(|r| *r = made);
             rt.happened(&container.id, &pod.id, v1::ContainerEventType::ContainerCreatedEvent);
@@ -112,16 +121,20 @@ fn make(
     sandbox: &SandboxRecord,
     mut record: ContainerRecord,
     image: &ImageView,
+    volumes: &Volumes,
     target_pid: Option<u32>,
 ) -> Done<ContainerRecord> {
     let options = &rt.options;
     let folder = options.containers_root(&record.pod).join(&record.id);
     crate::options::private_dir(&folder)?;
     record.write(options)?;
-    rt.images.hold(image, &record.id)?;
+    rt.images.hold(image, &volumes.images(), &record.id)?;
     let bundle = options.bundle(&record.pod, &record.id);
-    rootfs::mount(&rt.images.lowers(image)?, &folder, &bundle)?;
-    let spec = spec(rt, sandbox, &record, image, target_pid)?;
+    let users = users::range(&sandbox.config)?;
+    rootfs::mount(&rt.images.lowers(image)?, users, &folder, &bundle)?;
+    users::let_in(sandbox, &[&bundle])?;
+    let places = volumes.mount(&*rt.images, &record.config.mounts, &bundle)?;
+    let spec = spec(rt, sandbox, &record, image, &places, target_pid)?;
     let path = bundle.join("config.json");
     let text = serde_json::to_vec(&spec).map_err(std::io::Error::from).at("write", &path)?;
     crate::options::private_file(&path, &text)?;
@@ -140,31 +153,32 @@ fn spec(
     sandbox: &SandboxRecord,
     record: &ContainerRecord,
     image: &ImageView,
+    volumes: &BTreeMap<usize, PathBuf>,
     target_pid: Option<u32>,
 ) -> Done<Spec> {
     let options = &rt.options;
     let config = &record.config;
     let context = config.linux.as_ref().and_then(|l| l.security_context.as_ref());
     let rootfs = options.bundle(&record.pod, &record.id).join(rootfs::NAME);
-    let users = process::user_files(&rootfs)?;
+    let passwd = process::user_files(&rootfs)?;
     let seccomp_file = match seccomp_choice(context)? {
         SeccompChoice::File(path) => Some(process::seccomp_file(&path)?),
         _ => None,
     };
     let privileged = context.is_some_and(|c| c.privileged);
     let host_devices = if privileged { process::host_devices()? } else { Vec::new() };
-    let node = NodeFacts { host_devices, ..rt.node.clone() };
+    let node = NodeFacts { host_devices, ..rt.handlers.find(&sandbox.runtime_handler)?.node.clone() };
     let spec = container_spec(&SpecRequest {
         container_id: &record.id,
         sandbox_id: &record.pod,
         config,
         sandbox: &sandbox.config,
         image: &image.process,
-        users: &users,
+        users: &passwd,
         namespaces: &namespaces(options, sandbox),
         target_pid,
         files: &pod_files::pod_files(options, sandbox),
-        sources: &process::mount_sources(&config.mounts)?,
+        sources: &process::mount_sources(&config.mounts, volumes)?,
         devices: &process::devices(&config.devices)?,
         seccomp_file: seccomp_file.as_deref(),
         node: &node,
@@ -181,7 +195,7 @@ fn namespaces(options: &crate::Options, sandbox: &SandboxRecord) -> PodNamespace
         uts: has(modes.network(), "uts"),
         ipc: has(modes.ipc(), "ipc"),
         pid: has(modes.pid(), "pid"),
-        user: None,
+        user: modes.userns_options.filter(|u| u.mode() == v1::NamespaceMode::Pod).map(|_| folder.join("user")),
     }
 }
 
@@ -270,6 +284,7 @@ pub(crate) fn erase(rt: &Runtime, pod: &str, id: &str) -> Done<()> {
         cgroups::remove_beside(rt, &cgroup);
     }
     let bundle = rt.options.bundle(pod, id);
+    volumes::unmount(&bundle)?;
     rootfs::unmount(&bundle)?;
     LinuxFs.remove_tree(&bundle)?;
     rt.images.release(id)?;

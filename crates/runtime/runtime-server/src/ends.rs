@@ -1,6 +1,5 @@
 //! How containers end: told by their supervisor, found on the disk, or made to where there is no supervisor any more.
 
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,14 +106,14 @@ pub(crate) async fn empty(rt: &Arc<Runtime>, whose: &str, cgroup: String) {
     }
 }
 
-/// `runc delete --force`: what the supervisor would have done. A container that the OCI runtime does not know is fine.
+/// `runc delete --force`: what the supervisor would have done. A container that no OCI runtime knows is fine.
 pub(crate) async fn delete(rt: &Arc<Runtime>, id: &str) {
-    let mut call = tokio::process::Command::new(&rt.options.oci_runtime);
-    call.arg("--root").arg(rt.options.oci_root()).args(["delete", "--force", id]);
-    call.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    match tokio::time::timeout(DELETE_TIME, call.status()).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(e)) => warn!(container = id, "the OCI runtime cannot be called: {e}"),
-        Err(_) => warn!(container = id, "the OCI runtime did not end in {DELETE_TIME:?}"),
+    for handler in rt.handlers.that_know(id) {
+        let mut call = handler.call();
+        match tokio::time::timeout(DELETE_TIME, call.args(["delete", "--force", id]).status()).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(e)) => warn!(container = id, "the OCI runtime cannot be called: {e}"),
+            Err(_) => warn!(container = id, "the OCI runtime did not end in {DELETE_TIME:?}"),
+        }
     }
 }

@@ -65,11 +65,11 @@ pub trait Images: Send + Sync + 'static {
     /// One is missing.
     fn lowers(&self, image: &ImageView) -> Result<Vec<PathBuf>, ImageError>;
 
-    /// Keeps an image as long as `holder` (a container's id) is there, over restarts.
+    /// Keeps an image, and those that `holder` (a container's id) has as volumes, as long as it is there, over restarts.
     ///
     /// # Errors
     /// It is not there any more, or this cannot be noted.
-    fn hold(&self, image: &ImageView, holder: &str) -> Result<(), ImageError>;
+    fn hold(&self, image: &ImageView, volumes: &[&ImageView], holder: &str) -> Result<(), ImageError>;
 
     /// Undoes [`Images::hold`]; holding nothing is fine.
     ///

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod apparmor;
 mod blocking;
 mod broken;
 mod cgroups;
@@ -17,6 +18,7 @@ mod error;
 mod events;
 mod exec;
 mod follow;
+mod handlers;
 mod images;
 mod network;
 mod node;
@@ -36,6 +38,7 @@ mod status;
 mod streams;
 mod supervisor;
 mod sysctls;
+mod users;
 
 /// The CRI's services.
 #[allow(missing_docs, clippy::pedantic, clippy::doc_markdown, clippy::default_trait_access)]
@@ -44,6 +47,7 @@ pub mod cri {
 }
 
 pub use error::RuntimeError;
+pub use handlers::read_handlers;
 pub use images::{DirectoryImages, ImageError, ImageView, Images, StoreImages};
 pub use network::{CniNetworks, NetworkError, NoNetwork, PodNetwork, PodNetworks};
 pub use options::Options;

@@ -59,7 +59,7 @@ const CAPABILITIES: [&str; 41] = [
 const SYS_RESOURCE: &str = "CAP_SYS_RESOURCE";
 
 /// Looks at machine and OCI runtime. What a runtime does not say of itself it does not get asked for.
-pub(crate) async fn facts(cgroups: &LinuxCgroups, oci_runtime: &Path) -> NodeFacts {
+pub(crate) async fn facts(cgroups: &LinuxCgroups, apparmor: &AppArmor, oci_runtime: &Path) -> NodeFacts {
     let features = features(oci_runtime).await.unwrap_or_default();
     let cgroup_v2 = cgroups.version() == CgroupVersion::V2;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -70,7 +70,7 @@ pub(crate) async fn facts(cgroups: &LinuxCgroups, oci_runtime: &Path) -> NodeFac
         swap_controller: cgroups.has_swap_controller(),
         hugetlb_controller: has_hugetlb(cgroup_v2),
         seccomp: Path::new("/proc/sys/kernel/seccomp/actions_avail").exists(),
-        apparmor: apparmor(),
+        apparmor: apparmor.clone(),
         selinux: Path::new("/sys/fs/selinux/enforce").exists(),
         recursive_read_only: features["mountOptions"].as_array().is_some_and(|o| o.iter().any(|o| o == "rro")),
         idmap_mounts: features["linux"]["mountExtensions"]["idmap"]["enabled"] == true,
@@ -111,20 +111,34 @@ fn has_hugetlb(cgroup_v2: bool) -> bool {
     controllers.split_whitespace().any(|c| c == "hugetlb")
 }
 
-/// No profile of our own is loaded: `RuntimeDefault` is refused where it is asked for by name.
-fn apparmor() -> AppArmor {
-    match fs::read_to_string("/sys/module/apparmor/parameters/enabled") {
-        Ok(text) if text.trim() == "Y" => AppArmor::On { default_profile: None },
-        _ => AppArmor::Off,
-    }
-}
-
 /// Options of the node's own mount that containers without a cgroup namespace must not undo.
 fn cgroup_mount_options() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let line = mounts.lines().find(|l| l.split(' ').nth(4) == Some("/sys/fs/cgroup")).unwrap_or_default();
     let options = line.rsplit(' ').next().unwrap_or_default().split(',');
     options.filter(|o| ["nsdelegate", "memory_recursiveprot"].contains(o)).map(str::to_owned).collect()
+}
+
+/// A machine that can do nothing.
+#[cfg(test)]
+pub(crate) fn nothing() -> NodeFacts {
+    NodeFacts {
+        cgroup_v2: false,
+        cgroup_mount_options: Vec::new(),
+        swap_controller: false,
+        hugetlb_controller: false,
+        seccomp: false,
+        apparmor: AppArmor::Off,
+        selinux: false,
+        recursive_read_only: false,
+        idmap_mounts: false,
+        capabilities: CapabilityNames::new(),
+        lowest_oom_score_adj: None,
+        architecture: String::new(),
+        host_devices: Vec::new(),
+        hostname: String::new(),
+        rlimits: Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Where things are and by what they are started.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -26,8 +27,10 @@ pub struct Options {
     pub run: PathBuf,
     /// The CRI's socket.
     pub listen: PathBuf,
-    /// The OCI runtime's program.
+    /// The program of the OCI runtime of pods that ask for none.
     pub oci_runtime: PathBuf,
+    /// Programs of OCI runtimes that pods may ask for, by name ([`crate::read_handlers`]).
+    pub handlers: BTreeMap<String, PathBuf>,
     /// The program `bosun-pod`.
     pub supervisor: PathBuf,
     /// systemd makes the cgroups.
@@ -49,7 +52,7 @@ impl Options {
         if self.run.as_os_str().len() + SOCKET_BELOW > MAX_SOCKET_PATH {
             return refused(format!("{}: too long for the sockets of pods below it", self.run.display()));
         }
-        for program in [&self.oci_runtime, &self.supervisor] {
+        for program in [&self.oci_runtime, &self.supervisor].into_iter().chain(self.handlers.values()) {
             if !program.is_file() {
                 return refused(format!("{}: no such program", program.display()));
             }
@@ -77,9 +80,9 @@ impl Options {
         self.pod_run(pod).join("c").join(container)
     }
 
-    /// `--root` of the OCI runtime.
-    pub(crate) fn oci_root(&self) -> PathBuf {
-        self.run.join("oci")
+    /// `--root` of an OCI runtime: each has its own form of state.
+    pub(crate) fn oci_root(&self, handler: &str) -> PathBuf {
+        self.run.join(if handler.is_empty() { "oci".to_owned() } else { format!("oci-{handler}") })
     }
 }
 

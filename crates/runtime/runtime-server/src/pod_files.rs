@@ -10,6 +10,7 @@ use rustix::mount::{MountFlags, mount};
 use crate::error::{At, Done};
 use crate::options::Options;
 use crate::records::SandboxRecord;
+use crate::users;
 
 /// As Docker and containerd have it.
 const SHM_OPTIONS: &str = "mode=1777,size=65536k";
@@ -29,7 +30,11 @@ pub(crate) fn write(options: &Options, node: &str, sandbox: &SandboxRecord) -> D
         Some(dns) => resolv_conf(dns),
         None => node_file("/etc/resolv.conf")?,
     };
-    put(&root.join("resolv.conf"), &resolv_conf)
+    put(&root.join("resolv.conf"), &resolv_conf)?;
+    users::give(
+        sandbox,
+        &["hostname", "hosts", "resolv.conf"].map(|name| root.join(name)).each_ref().map(|p| p.as_path()),
+    )
 }
 
 fn put(path: &Path, text: &str) -> Done<()> {

@@ -1,5 +1,6 @@
 //! What has to be looked at on the node before a container's spec can be made.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -54,13 +55,15 @@ pub(crate) fn seccomp_file(path: &str) -> Done<String> {
     Ok(text)
 }
 
-/// Where mounts come from. A folder that is not there is made, as every runtime of the CRI does.
-pub(crate) fn mount_sources(mounts: &[v1::Mount]) -> Done<Vec<MountSource>> {
+/// Where mounts come from: `volumes` has places of those that are images, by number. A folder of the node that is not there is made, as
+/// every runtime of the CRI does.
+pub(crate) fn mount_sources(mounts: &[v1::Mount], volumes: &BTreeMap<usize, PathBuf>) -> Done<Vec<MountSource>> {
     let table = fs::read_to_string("/proc/self/mountinfo").at("read", Path::new("/proc/self/mountinfo"))?;
     let mut sources = Vec::new();
-    for mount in mounts {
-        if mount.image.as_ref().is_some_and(|i| !i.image.is_empty()) {
-            return Err(RuntimeError::Unsupported("image volumes are not supported by this runtime yet".into()));
+    for (number, mount) in mounts.iter().enumerate() {
+        if let Some(path) = volumes.get(&number) {
+            sources.push(MountSource { path: path.clone(), propagation: SourcePropagation::Private });
+            continue;
         }
         let path = Path::new(&mount.host_path);
         if !path.exists() {

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use container_spec::NodeFacts;
 use cri_api::v1;
 use host_linux::{LinuxCgroups, LinuxStats};
 use pod_supervisor::SOCKET;
@@ -14,6 +13,7 @@ use tokio::sync::watch;
 use crate::blocking::Blocking;
 use crate::error::{Done, RuntimeError};
 use crate::events::Events;
+use crate::handlers::Handlers;
 use crate::images::Images;
 use crate::network::PodNetworks;
 use crate::options::Options;
@@ -57,7 +57,7 @@ pub(crate) struct Runtime {
     pub(crate) options: Options,
     pub(crate) images: Arc<dyn Images>,
     pub(crate) networks: Arc<dyn PodNetworks>,
-    pub(crate) node: NodeFacts,
+    pub(crate) handlers: Handlers,
     pub(crate) cgroups: LinuxCgroups,
     pub(crate) stats: LinuxStats,
     pub(crate) events: Events,
@@ -146,7 +146,7 @@ impl Runtime {
         options: Options,
         images: Arc<dyn Images>,
         networks: Arc<dyn PodNetworks>,
-        node: NodeFacts,
+        handlers: Handlers,
         cgroups: LinuxCgroups,
         streams: Streams,
     ) -> Self {
@@ -155,7 +155,7 @@ impl Runtime {
             options,
             images,
             networks,
-            node,
+            handlers,
             cgroups,
             events: Events::new(),
             blocking: Blocking::new(),

@@ -9,7 +9,7 @@
 //! | supervisor, which makes the namespaces | told to end, or killed with its cgroup; mounts of namespaces go |
 //! | network | plugins take it back |
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cri_api::v1;
@@ -20,18 +20,19 @@ use ports::host::{CgroupFs, HostFs, Mounter};
 use tracing::{info, warn};
 
 use crate::error::{At, Done, RuntimeError};
+use crate::handlers::Handler;
 use crate::network::PodNetwork;
 use crate::records::{PodStage, SandboxRecord};
 use crate::runtime::{Pod, Runtime, new_id};
 use crate::supervisor::{self, SupervisorError};
-use crate::{cgroups, container, follow, pod_files};
+use crate::{cgroups, container, follow, pod_files, users};
 
 /// What a kubelet gives the process that holds a sandbox: it goes last.
 const OOM_SCORE_ADJ: i32 = -998;
 
 /// Makes a pod sandbox; answers its id.
 pub(crate) async fn run(rt: &Arc<Runtime>, config: v1::PodSandboxConfig, handler: String) -> Done<String> {
-    check(&config, &handler)?;
+    check(&config, rt.handlers.find(&handler)?, &rt.options.run)?;
     let pod = rt.add_pod(SandboxRecord {
         id: new_id(),
         stage: PodStage::Starting,
@@ -63,27 +64,25 @@ pub(crate) async fn run(rt: &Arc<Runtime>, config: v1::PodSandboxConfig, handler
 }
 
 /// What this runtime does not do is refused before anything is made.
-fn check(config: &v1::PodSandboxConfig, handler: &str) -> Done<()> {
-    if !handler.is_empty() {
-        return Err(RuntimeError::Refused(format!("no runtime for {handler:?} is configured")));
-    }
+fn check(config: &v1::PodSandboxConfig, handler: &Handler, run: &Path) -> Done<()> {
     if config.metadata.is_none() {
         return Err(RuntimeError::Refused("sandbox config must include metadata".into()));
     }
-    let context = config.linux.as_ref().and_then(|l| l.security_context.as_ref());
-    let users = context.and_then(|c| c.namespace_options.as_ref()).and_then(|o| o.userns_options.as_ref());
-    if users.is_some_and(|u| u.mode() == v1::NamespaceMode::Pod) {
-        return Err(RuntimeError::Unsupported(
-            "pods with users of their own are not supported by this runtime yet".into(),
-        ));
+    if users::range(config)?.is_some() {
+        users::check(&handler.node, run)?;
     }
     crate::sysctls::check(config)
 }
 
 async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
+    // The first one with the pod's name on the disk: by it the rest is found again.
+    for dir in [rt.options.containers_root(&pod.id), rt.options.pod_run(&pod.id).join("c")] {
+        crate::options::private_dir(&dir)?;
+    }
+    let starting = supervisor::begin(&rt.options.supervisor, &rt.options.pod_run(&pod.id))?;
     let (shared, this) = (Arc::clone(rt), pod.record());
     rt.blocking.run(move || prepare(&shared, &this)).await?;
-    let started = supervisor::start(&rt.options.supervisor, &rt.options.pod_run(&pod.id)).await?;
+    let started = starting.ready().await?;
     let record = pod.record();
     if !record.host_network() {
         let namespace = rt.options.pod_run(&pod.id).join(NAMESPACES).join("net");
@@ -104,14 +103,13 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     Ok(())
 }
 
-/// Folders, the record, files, the cgroup, the supervisor's plan.
+/// The record, files, the cgroup; last the plan, for which the supervisor waits.
 fn prepare(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
     let options = &rt.options;
-    for dir in [options.containers_root(&sandbox.id), options.pod_run(&sandbox.id).join("c")] {
-        crate::options::private_dir(&dir)?;
-    }
     sandbox.write(options)?;
-    pod_files::write(options, &rt.node.hostname, sandbox)?;
+    let run = options.pod_run(&sandbox.id);
+    users::let_in(sandbox, &[&run, &run.join("c")])?;
+    pod_files::write(options, &rt.handlers.node().hostname, sandbox)?;
     if sandbox.namespaces().ipc() == v1::NamespaceMode::Pod {
         pod_files::mount_shm(options, &sandbox.id)?;
     }
@@ -121,19 +119,21 @@ fn prepare(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
         rt.cgroups.create(&cgroup)?;
         cgroup_procs = cgroups::procs_files(rt, &cgroup);
     }
-    let plan = plan(rt, sandbox, cgroup_procs);
+    let plan = plan(rt, sandbox, cgroup_procs)?;
     let path = options.pod_run(&sandbox.id).join(PLAN);
     record::write_record(&path, &plan).at("write", &path)
 }
 
-fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> PodPlan {
+fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> Done<PodPlan> {
+    let handler = rt.handlers.find(&sandbox.runtime_handler)?;
     let modes = sandbox.namespaces();
     let network = modes.network() == v1::NamespaceMode::Pod;
+    let users = users::range(&sandbox.config)?;
     let sysctls = sandbox.config.linux.as_ref().map(|l| l.sysctls.clone()).unwrap_or_default();
-    PodPlan {
+    Ok(PodPlan {
         id: sandbox.id.clone(),
-        runtime: rt.options.oci_runtime.clone(),
-        runtime_root: rt.options.oci_root(),
+        runtime: handler.program.clone(),
+        runtime_root: handler.root.clone(),
         systemd_cgroup: rt.options.systemd_cgroup,
         state: rt.options.containers_root(&sandbox.id),
         namespaces: NamespacePlan {
@@ -143,12 +143,13 @@ fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> Po
             pid: modes.pid() == v1::NamespaceMode::Pod,
             hostname: sandbox.config.hostname.clone(),
             sysctls: sysctls.into_iter().collect(),
-            ..NamespacePlan::default()
+            uids: users.into_iter().collect(),
+            gids: users.into_iter().collect(),
         },
         cgroup_procs,
         // Not where the kernel would refuse.
-        oom_score_adj: rt.node.lowest_oom_score_adj.is_none().then_some(OOM_SCORE_ADJ),
-    }
+        oom_score_adj: handler.node.lowest_oom_score_adj.is_none().then_some(OOM_SCORE_ADJ),
+    })
 }
 
 /// Stops a sandbox: its containers, its network, its supervisor. One that is not there is fine.

@@ -16,13 +16,14 @@ use tracing::warn;
 use crate::cri::image_service_server::ImageServiceServer;
 use crate::cri::runtime_service_server::RuntimeServiceServer;
 use crate::error::{At, RuntimeError};
+use crate::handlers::Handlers;
 use crate::images::Images;
 use crate::network::PodNetworks;
 use crate::options::Options;
+use crate::recover;
 use crate::runtime::Runtime;
 use crate::service::{ImageApi, RuntimeApi};
 use crate::sessions::Streams;
-use crate::{node, recover};
 
 /// Bytes of a message, as containerd has it.
 const MAX_MESSAGE: usize = 16 << 20;
@@ -46,15 +47,22 @@ impl Server {
         networks: Arc<dyn PodNetworks>,
     ) -> Result<Self, RuntimeError> {
         options.check()?;
+        crate::users::make_way(&options.run)?;
         for dir in [&options.root, &options.run] {
             crate::options::make_private(dir)?;
         }
         let lock = crate::options::lock(&options.root)?;
         let cgroups = LinuxCgroups::detect()?;
-        let node = node::facts(&cgroups, &options.oci_runtime).await;
+        let handlers = Handlers::look(&options, &cgroups).await;
+        if let Some((_, handler)) = handlers.all().find(|(_, handler)| handler.node.idmap_mounts) {
+            crate::users::open_way(&options.run)?;
+            if let Err(e) = crate::users::check(&handler.node, &options.run) {
+                warn!("{e}");
+            }
+        }
         let listen = options.listen.clone();
         let (streams, streaming) = Streams::bind().await.at("bind", Path::new("127.0.0.1:0"))?;
-        let runtime = Arc::new(Runtime::new(options, images, networks, node, cgroups, streams));
+        let runtime = Arc::new(Runtime::new(options, images, networks, handlers, cgroups, streams));
         runtime.keep(lock);
         recover::everything(&runtime).await?;
         tokio::spawn(crate::streams::serve(Arc::clone(&runtime), streaming));

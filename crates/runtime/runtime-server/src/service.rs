@@ -15,6 +15,7 @@ use crate::runtime::Runtime;
 use crate::{container, exec, sandbox, starts, stats, status, supervisor};
 
 mod images;
+mod info;
 mod lists;
 mod resources;
 mod sessions;
@@ -79,11 +80,11 @@ impl RuntimeService for RuntimeApi {
         &self,
         r: Request<v1::PodSandboxStatusRequest>,
     ) -> Answer<v1::PodSandboxStatusResponse> {
-        let pod = self.0.pod(&r.into_inner().pod_sandbox_id)?;
-        Ok(Response::new(v1::PodSandboxStatusResponse {
-            status: Some(status::sandbox(&pod.record())),
-            ..v1::PodSandboxStatusResponse::default()
-        }))
+        let r = r.into_inner();
+        let record = self.0.pod(&r.pod_sandbox_id)?.record();
+        let info = if r.verbose { info::sandbox(&self.0, &record) } else { Default::default() };
+        let status = Some(status::sandbox(&record));
+        Ok(Response::new(v1::PodSandboxStatusResponse { status, info, ..v1::PodSandboxStatusResponse::default() }))
     }
 
     async fn list_pod_sandbox(&self, r: Request<v1::ListPodSandboxRequest>) -> Answer<v1::ListPodSandboxResponse> {
@@ -125,9 +126,10 @@ impl RuntimeService for RuntimeApi {
     }
 
     async fn container_status(&self, r: Request<v1::ContainerStatusRequest>) -> Answer<v1::ContainerStatusResponse> {
-        let container = self.0.container(&r.into_inner().container_id)?;
-        let status = Some(status::container(&container.record()));
-        Ok(Response::new(v1::ContainerStatusResponse { status, ..v1::ContainerStatusResponse::default() }))
+        let r = r.into_inner();
+        let record = self.0.container(&r.container_id)?.record();
+        let info = if r.verbose { info::container(&self.0, &record).await? } else { Default::default() };
+        Ok(Response::new(v1::ContainerStatusResponse { status: Some(status::container(&record)), info }))
     }
 
     async fn update_container_resources(
@@ -201,8 +203,9 @@ impl RuntimeService for RuntimeApi {
         Ok(Response::new(v1::UpdateRuntimeConfigResponse {}))
     }
 
-    async fn status(&self, _: Request<v1::StatusRequest>) -> Answer<v1::StatusResponse> {
-        Ok(Response::new(lists::status(&self.0).await))
+    async fn status(&self, r: Request<v1::StatusRequest>) -> Answer<v1::StatusResponse> {
+        let info = if r.into_inner().verbose { info::runtime(&self.0) } else { Default::default() };
+        Ok(Response::new(v1::StatusResponse { info, ..lists::status(&self.0).await }))
     }
 
     async fn checkpoint_container(

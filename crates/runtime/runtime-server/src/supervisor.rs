@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -135,31 +135,46 @@ async fn ask_within(limit: Duration, socket: &Path, id: &str, request: &Request)
     tokio::time::timeout(limit, asked).await.map_err(|_| SupervisorError::Late)?
 }
 
-/// Starts the supervisor of the pod whose plan is in `dir`, and waits until it takes commands. It is a process of its own
-/// session that stays when this one ends. Answers its number.
-pub(crate) async fn start(program: &Path, dir: &Path) -> Result<u32, SupervisorError> {
+/// A supervisor that was begun and waits for its plan.
+#[derive(Debug)]
+pub(crate) struct Starting {
+    child: tokio::process::Child,
+    log: PathBuf,
+}
+
+/// Begins the supervisor of the pod of `dir`, which is loaded while its plan is made. It is a process of its own session that stays
+/// when this one ends; without a plan it ends by itself.
+pub(crate) fn begin(program: &Path, dir: &Path) -> Result<Starting, SupervisorError> {
     let log = dir.join("supervisor.log");
     let words = fs::File::create(&log)?;
-    let mut child = tokio::process::Command::new(program)
+    let child = tokio::process::Command::new(program)
         .arg("run")
         .arg(dir)
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(words)
         .kill_on_drop(false)
         .spawn()?;
-    let pid = child.id().ok_or(SupervisorError::Gone)?;
-    let mut out = child.stdout.take().ok_or(SupervisorError::Gone)?;
-    let mut said = [0; READY.len()];
-    match tokio::time::timeout(START, out.read_exact(&mut said)).await {
-        Ok(Ok(_)) if said == *READY => Ok(pid),
-        Ok(_) => {
-            let words = fs::read_to_string(&log).unwrap_or_default();
-            Err(SupervisorError::Failed(format!("the pod's supervisor did not start: {}", words.trim())))
-        }
-        Err(_) => {
-            child.start_kill()?;
-            Err(SupervisorError::Late)
+    Ok(Starting { child, log })
+}
+
+impl Starting {
+    /// Tells it that the plan is there, and waits until it takes commands. Answers its number.
+    pub(crate) async fn ready(mut self) -> Result<u32, SupervisorError> {
+        let pid = self.child.id().ok_or(SupervisorError::Gone)?;
+        drop(self.child.stdin.take());
+        let mut out = self.child.stdout.take().ok_or(SupervisorError::Gone)?;
+        let mut said = [0; READY.len()];
+        match tokio::time::timeout(START, out.read_exact(&mut said)).await {
+            Ok(Ok(_)) if said == *READY => Ok(pid),
+            Ok(_) => {
+                let words = fs::read_to_string(&self.log).unwrap_or_default();
+                Err(SupervisorError::Failed(format!("the pod's supervisor did not start: {}", words.trim())))
+            }
+            Err(_) => {
+                self.child.start_kill()?;
+                Err(SupervisorError::Late)
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use model::unix_address::UnixAddress;
-use runtime_server::{CniNetworks, DirectoryImages, Images, Options, Server, StoreImages};
+use runtime_server::{CniNetworks, DirectoryImages, Images, Options, Server, StoreImages, read_handlers};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
@@ -27,6 +27,10 @@ pub(super) struct Args {
     /// What must not: sockets, mounts, namespaces of pods.
     #[arg(long, value_name = "FOLDER", default_value = "/run/bosun/runtime")]
     state: PathBuf,
+    /// What else there is to say, in TOML: `[handlers.NAME]` with `program = "/PATH"` is an OCI runtime for pods of a RuntimeClass with
+    /// that handler.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// The OCI runtime; without it `runc`, else `crun`, as `PATH` has them.
     #[arg(long, value_name = "PROGRAM")]
     oci_runtime: Option<PathBuf>,
@@ -82,6 +86,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
                 beside_us().or_else(|| in_path(SUPERVISOR)).context("no bosun-pod beside this program or in PATH")?
             }
         },
+        handlers: args.config.as_deref().map(read_handlers).transpose()?.unwrap_or_default(),
         systemd_cgroup: args.systemd_cgroup,
         root: args.root,
     };

@@ -4,7 +4,7 @@ use cri_api::v1;
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;
-use crate::{MountSource, SourcePropagation};
+use crate::{MountSource, PodNamespaces, SourcePropagation};
 
 fn bind(path: &str) -> v1::Mount {
     v1::Mount { container_path: path.into(), host_path: "/src".into(), ..Default::default() }
@@ -141,6 +141,14 @@ fn namespaces_follow_their_modes() {
         all.push(("cgroup".to_owned(), String::new()));
         assert_eq!(kinds(&f.json()), all, "{network:?} {ipc:?} {pid:?}");
     }
+    // Who asks for the pod's gets the node's where the pod has that.
+    let f = Fixture::with(|f| {
+        f.namespaces = PodNamespaces::default();
+        let pod = f.pod_security().namespace_options.get_or_insert_default();
+        (pod.network, pod.ipc, pod.pid) = (M::Node.into(), M::Node.into(), M::Node.into());
+        f.options().pid = M::Pod.into();
+    });
+    assert_eq!(kinds(&f.json()).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>(), ["mount", "cgroup"]);
     let f = Fixture::with(|f| f.options().network = M::Container.into());
     assert_eq!(f.error(), "namespace mode 1 is not for the network namespace");
     let f = Fixture::with(|f| f.options().pid = M::Target.into());

@@ -7,8 +7,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use crate::fds;
 use crate::wire::{Answer, MAX_ANSWER, MAX_FDS, MAX_REQUEST, Request, frame, unframe};
 
-/// Connections at a time; more are closed at once.
+/// Connections at a time. For one more, the oldest goes that has asked for nothing yet; if there is none, the new one is closed.
 pub(super) const MAX_CLIENTS: usize = 128;
+/// Those of them that may be there for commands and attachments: the rest is kept for stops, starts and whoever follows the pod.
+pub(super) const MAX_STREAMS: usize = 96;
+/// Those of them that may follow the pod: of more, the oldest goes.
+pub(super) const MAX_WATCHERS: usize = 8;
 
 /// A connection: one request, its answers.
 #[derive(Debug)]
@@ -17,7 +21,9 @@ pub(super) struct Client {
     incoming: Vec<u8>,
     pub(super) fds: Vec<OwnedFd>,
     /// Its request was taken; what comes now is ignored.
-    busy: bool,
+    pub(super) busy: bool,
+    /// Is there for a command or an attachment.
+    pub(super) streams: bool,
     /// Wants to know of every end.
     pub(super) watches: bool,
 }
@@ -44,7 +50,7 @@ impl Client {
             return Ok(None);
         }
         stream.set_nonblocking(true)?;
-        Ok(Some(Self { stream, incoming: Vec::new(), fds: Vec::new(), busy: false, watches: false }))
+        Ok(Some(Self { stream, incoming: Vec::new(), fds: Vec::new(), busy: false, streams: false, watches: false }))
     }
 
     /// Reads what is there.

@@ -151,6 +151,26 @@ impl Container {
         self.log.write(&out).or(complaint)
     }
 
+    /// One who was attached is gone: what input is left of it is taken, as far as the container takes it at once.
+    pub(super) fn detach(&mut self, client: u64) {
+        let Some(at) = self.attached.iter().position(|a| a.client == client) else { return };
+        let mut gone = self.attached.swap_remove(at);
+        if gone.input.is_none() {
+            return;
+        }
+        if let Some(to) = &self.stdin {
+            gone.feed(to);
+        }
+        self.input_ended();
+    }
+
+    /// The input of one who was attached is over. The first such end may be that of the container's own.
+    pub(super) fn input_ended(&mut self) {
+        if self.plan.stdin_once && !self.plan.tty {
+            self.stdin = None;
+        }
+    }
+
     /// The log was renamed.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         self.log.reopen()

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::attach::{Attached, Moved};
-use super::client::Heard;
+use super::client::{Heard, MAX_STREAMS, MAX_WATCHERS};
 use super::container::{Container, Stage};
 use super::tools::{Streams, Tool};
 use super::{Purpose, Supervisor};
@@ -39,6 +39,9 @@ impl Supervisor {
     fn request(&mut self, client: u64, request: Request, fds: Vec<OwnedFd>) -> io::Result<Option<Answer>> {
         let answer = match request {
             Request::Run { container } => return self.run(client, container).map(|()| None),
+            Request::Exec { .. } | Request::Attach { .. } if !self.may_stream(client) => {
+                Answer::failed("too many commands and attachments at a time in this pod")
+            }
             Request::Exec { id, process, console } => {
                 return self.exec(client, &id, &process, console.as_deref(), fds);
             }
@@ -56,6 +59,7 @@ impl Supervisor {
             Request::Forget { id } => self.forget(&id),
             Request::State => self.state(),
             Request::Watch => {
+                self.make_room_for_watcher();
                 if let Some(client) = self.clients.get_mut(&client) {
                     client.watches = true;
                 }
@@ -64,6 +68,23 @@ impl Supervisor {
             Request::End => return Ok(self.end(client)),
         };
         Ok(Some(answer))
+    }
+
+    /// Notes that a connection is there for a command or an attachment, unless too many are.
+    fn may_stream(&mut self, client: u64) -> bool {
+        let free = self.clients.values().filter(|c| c.streams).count() < MAX_STREAMS;
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.streams = free;
+        }
+        free
+    }
+
+    /// Whoever followed the pod first is the one that is gone, or has been replaced.
+    fn make_room_for_watcher(&mut self) {
+        let watching: Vec<u64> = self.clients.iter().filter(|(_, c)| c.watches).map(|(n, _)| *n).collect();
+        if let Some(oldest) = watching.first().filter(|_| watching.len() >= MAX_WATCHERS) {
+            self.drop_client(*oldest);
+        }
     }
 
     fn state(&self) -> Answer {
@@ -189,9 +210,7 @@ impl Supervisor {
         let Some(from) = container.attached.iter_mut().find(|a| a.client == client) else { return };
         if from.feed(to) == Moved::Ended {
             (from.input, from.pending) = (None, Vec::new());
-            if container.plan.stdin_once && !container.plan.tty {
-                container.stdin = None;
-            }
+            container.input_ended();
         }
     }
 
@@ -199,7 +218,7 @@ impl Supervisor {
     pub(super) fn drop_client(&mut self, number: u64) {
         self.clients.remove(&number);
         for container in self.containers.values_mut() {
-            container.attached.retain(|a| a.client != number);
+            container.detach(number);
         }
         for exec in self.execs.iter().filter(|e| e.client == number) {
             // An error means that it ended just now.

@@ -11,6 +11,8 @@ use rustix::pipe::pipe;
 
 use crate::bed::{Bed, Call, until};
 
+mod crowded;
+
 fn bed() -> Bed {
     let mut bed = Bed::new(NamespacePlan::default());
     bed.start();

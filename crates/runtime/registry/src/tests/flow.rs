@@ -124,6 +124,34 @@ async fn pulls_at_once_share_their_layers() {
 }
 
 #[tokio::test]
+async fn a_slow_registry_holds_no_other_up_for_longer_than_a_turn() {
+    let made = Made::usual();
+    let (slow, fine) = (Fake::with(&made).await, Fake::with(&made).await);
+    slow.fault(&made.layer(0).to_string(), 9, Act::Stall(Some(1000)));
+    let deadlines = Deadlines { turn: Duration::from_millis(300), ..Deadlines::default() };
+    let node = Node::with(Settings { deadlines, ..settings() });
+    let (slow_name, name) = (slow.name("team/app:1"), fine.name("team/app:1"));
+    let stuck = node.pull(&slow_name);
+    tokio::pin!(stuck);
+    let begun = async {
+        while slow.lines("/blobs/").len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = &mut stuck => panic!("it stalls"),
+        () = begun => {}
+    }
+    let second = tokio::select! {
+        _ = &mut stuck => panic!("it stalls"),
+        second = tokio::time::timeout(Duration::from_secs(30), node.pull(&name)) => second.expect("its own attempt"),
+    };
+    node.must_have(&second.unwrap(), &made);
+    let own: Vec<_> = std::fs::read_dir(node.puller.store().root().join("ingest")).unwrap().flatten().collect();
+    assert!(own.iter().all(|e| !e.file_name().to_string_lossy().starts_with(".new-")), "{own:?}");
+}
+
+#[tokio::test]
 async fn an_image_without_layers_is_one() {
     let made = Made::new("amd64", &[]);
     let fake = Fake::with(&made).await;

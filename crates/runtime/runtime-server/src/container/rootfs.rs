@@ -5,26 +5,45 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use host_linux::LinuxMounts;
+use pod_supervisor::IdRange;
 use ports::host::Mounter;
 use rustix::mount::{MountFlags, mount as mount_fs};
+use rustix::thread::UnshareFlags;
 
+use super::owners;
 use crate::error::{At, Done, RuntimeError};
 
 /// Name of the root file system in a bundle.
 pub(crate) const NAME: &str = "rootfs";
 /// Bytes of options that `mount(2)` takes: a page, less its end.
 const MAX_OPTIONS: usize = 4095;
+/// Who owns a file is changed without a copy of its data; the copies need not be on the disk, as no container outlives the machine.
+const METACOPY: &str = ",metacopy=on,volatile";
 
-/// Mounts `lowers` (the topmost first) under `folder/upper` on `bundle/rootfs`.
-pub(crate) fn mount(lowers: &[PathBuf], folder: &Path, bundle: &Path) -> Done<()> {
+/// Mounts `lowers` (the topmost first) under `folder/upper` on `bundle/rootfs`; its files are given to the `users` of the pod, where it
+/// has some of its own.
+pub(crate) fn mount(lowers: &[PathBuf], users: Option<IdRange>, folder: &Path, bundle: &Path) -> Done<()> {
     let (upper, work, target) = (folder.join("upper"), folder.join("work"), bundle.join(NAME));
     crate::options::private_dir(bundle)?;
     for dir in [&upper, &work, &target] {
         fs::create_dir_all(dir).at("mkdir", dir)?;
     }
-    let options = options(lowers, &upper, &work).map_err(RuntimeError::Refused)?;
-    let options = std::ffi::CString::new(options).map_err(io::Error::from).at("mount", &target)?;
-    mount_fs("overlay", &target, "overlay", MountFlags::empty(), options.as_c_str()).at("mount overlay on", &target)
+    let more = if users.is_some() { METACOPY } else { "" };
+    overlay(lowers, Some((&upper, &work)), more, &target)?;
+    users.map_or(Ok(()), |range| owners::give(&target, range))
+}
+
+/// Mounts `lowers` (the topmost first) on a folder, to be read only.
+pub(crate) fn mount_read_only(lowers: &[PathBuf], target: &Path) -> Done<()> {
+    match lowers {
+        // overlayfs wants two at least.
+        [only] => {
+            rustix::mount::mount_bind(only, target).at("bind a layer on", target)?;
+            let flags = MountFlags::BIND | MountFlags::RDONLY;
+            rustix::mount::mount_remount(target, flags, c"").at("make read-only", target)
+        }
+        _ => overlay(lowers, None, "", target),
+    }
 }
 
 /// Unmounts the root file system of a bundle, if it is mounted.
@@ -32,12 +51,54 @@ pub(crate) fn unmount(bundle: &Path) -> Done<()> {
     LinuxMounts.unmount(&bundle.join(NAME)).map_err(RuntimeError::from)
 }
 
-fn options(lowers: &[PathBuf], upper: &Path, work: &Path) -> Result<String, String> {
+/// Layers that lie in one folder are named from there: the options of a mount have one page, which some 75 whole paths fill.
+fn overlay(lowers: &[PathBuf], upper: Option<(&Path, &Path)>, more: &str, target: &Path) -> Done<()> {
+    let folder = common_folder(lowers);
+    let options = options(lowers, folder, upper, more).map_err(RuntimeError::Refused)?;
+    let options = std::ffi::CString::new(options).map_err(io::Error::from).at("mount", target)?;
+    let flags = if upper.is_none() { MountFlags::RDONLY } else { MountFlags::empty() };
+    let mounted = || mount_fs("overlay", target, "overlay", flags, options.as_c_str()).map_err(io::Error::from);
+    let done = match folder {
+        // The folder of a process is that of all its threads; one that has left the others has its own, and ends with it.
+        Some(folder) => std::thread::scope(|scope| {
+            let there = || leave_threads().and_then(|()| std::env::set_current_dir(folder)).and_then(|()| mounted());
+            let thread = std::thread::Builder::new().name("overlay".into()).spawn_scoped(scope, there)?;
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread has ended")))
+        }),
+        None => mounted(),
+    };
+    done.at("mount overlay on", target)
+}
+
+/// rustix deprecates its safe call, as leaving a shared table of files is unsound; that flag is not the one here.
+#[allow(deprecated)]
+fn leave_threads() -> io::Result<()> {
+    Ok(rustix::thread::unshare(UnshareFlags::FS)?)
+}
+
+/// The folder that all of several layers lie in.
+fn common_folder(lowers: &[PathBuf]) -> Option<&Path> {
+    let first = lowers.first()?.parent()?;
+    let all = first.is_absolute() && lowers.len() > 1 && lowers.iter().all(|l| l.parent() == Some(first));
+    all.then_some(first)
+}
+
+fn options(
+    lowers: &[PathBuf],
+    folder: Option<&Path>,
+    upper: Option<(&Path, &Path)>,
+    more: &str,
+) -> Result<String, String> {
     if lowers.is_empty() {
         return Err("an image without layers".into());
     }
-    let lower: Vec<String> = lowers.iter().map(|l| escape(l)).collect::<Result<_, _>>()?;
-    let options = format!("lowerdir={},upperdir={},workdir={}", lower.join(":"), escape(upper)?, escape(work)?);
+    let named = |l: &PathBuf| escape(folder.and_then(|f| l.strip_prefix(f).ok()).unwrap_or(l));
+    let lower: Vec<String> = lowers.iter().map(named).collect::<Result<_, _>>()?;
+    let mut options = format!("lowerdir={}", lower.join(":"));
+    if let Some((upper, work)) = upper {
+        options += &format!(",upperdir={},workdir={}", escape(upper)?, escape(work)?);
+    }
+    options += more;
     if options.len() > MAX_OPTIONS {
         return Err(format!("{} layers do not fit into one mount of this runtime", lowers.len()));
     }
@@ -54,13 +115,65 @@ fn escape(path: &Path) -> Result<String, String> {
 mod tests {
     use super::*;
 
+    const UPPER: Option<(&str, &str)> = Some(("/u", "/w"));
+
+    fn made(lowers: &[PathBuf], upper: Option<(&str, &str)>) -> Result<String, String> {
+        options(lowers, common_folder(lowers), upper.map(|(u, w)| (Path::new(u), Path::new(w))), "")
+    }
+
     #[test]
     fn layers_are_named_so_that_the_kernel_takes_them_apart_again() {
-        let lowers = [PathBuf::from("/l/sha256:b"), PathBuf::from("/l/a,b")];
-        let made = options(&lowers, Path::new("/u"), Path::new("/w"));
-        assert_eq!(made.as_deref(), Ok("lowerdir=/l/sha256\\:b:/l/a\\,b,upperdir=/u,workdir=/w"));
-        assert!(options(&[], Path::new("/u"), Path::new("/w")).is_err());
-        let many = vec![PathBuf::from("/".repeat(100)); 50];
-        assert!(options(&many, Path::new("/u"), Path::new("/w")).is_err());
+        let lowers = [PathBuf::from("/l/sha256:b"), PathBuf::from("/k/a,b")];
+        assert_eq!(made(&lowers, UPPER).as_deref(), Ok("lowerdir=/l/sha256\\:b:/k/a\\,b,upperdir=/u,workdir=/w"));
+        let together = [PathBuf::from("/l/a:"), PathBuf::from("/l/b")];
+        assert_eq!(made(&together, None).as_deref(), Ok("lowerdir=a\\::b"));
+        assert!(made(&[], UPPER).is_err());
+        let many = vec![PathBuf::from(format!("/l/{}", "x".repeat(100))); 50];
+        assert!(made(&many, UPPER).is_err());
+        let short = vec![PathBuf::from("/var/lib/bosun/runtime/images/l/0123456789abcdef"); 230];
+        assert!(made(&short, UPPER).is_ok());
+    }
+
+    #[test]
+    fn files_are_given_to_users_of_a_pod_and_none_of_their_data_is_copied() {
+        use std::os::unix::fs::MetadataExt;
+        assert!(host_linux::is_root(), "only root can mount");
+        let dir = tempfile::tempdir().expect("folder");
+        let (lower, folder, bundle) = (dir.path().join("l/a"), dir.path().join("c"), dir.path().join("b"));
+        fs::create_dir_all(&lower).expect("layer");
+        fs::write(lower.join("large"), vec![7; 1 << 20]).expect("file");
+        let range = IdRange { container_id: 0, host_id: 700_000, length: 65_536 };
+        mount(std::slice::from_ref(&lower), Some(range), &folder, &bundle).expect("mounted");
+        let seen = fs::metadata(bundle.join(NAME).join("large")).map(|m| (m.uid(), m.len()));
+        let content = fs::read(bundle.join(NAME).join("large"));
+        unmount(&bundle).expect("unmounted");
+        assert_eq!(seen.expect("there"), (700_000, 1 << 20));
+        assert!(content.expect("readable").iter().all(|b| *b == 7));
+        assert_eq!(fs::metadata(lower.join("large")).expect("there").uid(), 0, "the layer is as before");
+        // Attributes that do not fit into an inode take a block.
+        let blocks = fs::metadata(folder.join("upper/large")).expect("there").blocks();
+        assert!(blocks <= 16, "{blocks} blocks of 512 bytes");
+    }
+
+    #[test]
+    fn an_image_of_two_hundred_layers_is_mounted_and_this_process_stays_where_it_is() {
+        assert!(host_linux::is_root(), "only root can mount");
+        let dir = tempfile::tempdir().expect("folder");
+        let lowers: Vec<PathBuf> = (0..200).map(|n| dir.path().join(format!("l/{n:016}"))).collect();
+        for (n, lower) in lowers.iter().enumerate() {
+            fs::create_dir_all(lower).expect("layer");
+            fs::write(lower.join(format!("of-{n}")), "x").expect("file");
+        }
+        let (before, bundle) = (std::env::current_dir().expect("folder"), dir.path().join("b"));
+        mount(&lowers, None, &dir.path().join("c"), &bundle).expect("mounted");
+        let (seen, read_only) = (fs::read_dir(bundle.join(NAME)).expect("readable").count(), dir.path().join("r"));
+        fs::create_dir(&read_only).expect("folder");
+        mount_read_only(&lowers[..2], &read_only).expect("mounted");
+        let written = fs::write(read_only.join("of-0"), "y").map_err(|e| e.kind());
+        let both = fs::read_dir(&read_only).expect("readable").count();
+        unmount(&bundle).expect("unmounted");
+        LinuxMounts.unmount(&read_only).expect("unmounted");
+        assert_eq!((seen, both, written), (200, 2, Err(io::ErrorKind::ReadOnlyFilesystem)));
+        assert_eq!(std::env::current_dir().expect("folder"), before);
     }
 }

@@ -74,7 +74,7 @@ impl Images for DirectoryImages {
         if rootfs.is_dir() { Ok(vec![rootfs]) } else { Err(ImageError::NotFound(image.id.clone())) }
     }
 
-    fn hold(&self, _: &ImageView, _: &str) -> Result<(), ImageError> {
+    fn hold(&self, _: &ImageView, _: &[&ImageView], _: &str) -> Result<(), ImageError> {
         Ok(()) // nobody removes them
     }
 

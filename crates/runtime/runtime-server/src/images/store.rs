@@ -100,9 +100,10 @@ impl Images for StoreImages {
         Ok(lowers.names.iter().map(|name| lowers.folder.join(name)).collect())
     }
 
-    fn hold(&self, image: &ImageView, holder: &str) -> Result<(), ImageError> {
+    fn hold(&self, image: &ImageView, volumes: &[&ImageView], holder: &str) -> Result<(), ImageError> {
         let image = self.image(&image.id)?;
-        self.store.lease(&image, holder).map(drop).map_err(|e| failed(&image.id.to_string(), &e))
+        let volumes: Vec<Image> = volumes.iter().map(|v| self.image(&v.id)).collect::<Result<_, _>>()?;
+        self.store.lease_with_volumes(&image, &volumes, holder).map(drop).map_err(|e| failed(&image.id.to_string(), &e))
     }
 
     fn release(&self, holder: &str) -> Result<(), ImageError> {

@@ -8,6 +8,7 @@ fn options(dir: &Path) -> Options {
         run: dir.join("run"),
         listen: dir.join("cri.sock"),
         oci_runtime: "/none".into(),
+        handlers: Default::default(),
         supervisor: "/none".into(),
         systemd_cgroup: false,
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use cri_api::v1;
 
 use crate::error::Done;
+use crate::handlers::Handler;
 use crate::records::{ContainerRecord, SandboxRecord};
 use crate::runtime::Runtime;
-use crate::{stats, status};
+use crate::{stats, status, users};
 
 pub(super) fn sandboxes(rt: &Runtime, filter: &v1::PodSandboxFilter) -> Vec<v1::PodSandbox> {
     let wanted = |r: &SandboxRecord| {
@@ -80,11 +81,16 @@ pub(super) async fn status(rt: &Runtime) -> v1::StatusResponse {
             message: network.err().map(|e| e.to_string()).unwrap_or_default(),
         },
     ];
-    let features =
-        v1::RuntimeHandlerFeatures { recursive_read_only_mounts: rt.node.recursive_read_only, user_namespaces: false };
+    let handler = |(name, handler): (&str, &Handler)| v1::RuntimeHandler {
+        name: name.to_owned(),
+        features: Some(v1::RuntimeHandlerFeatures {
+            recursive_read_only_mounts: handler.node.recursive_read_only,
+            user_namespaces: users::check(&handler.node, &rt.options.run).is_ok(),
+        }),
+    };
     v1::StatusResponse {
         status: Some(v1::RuntimeStatus { conditions }),
-        runtime_handlers: vec![v1::RuntimeHandler { name: String::new(), features: Some(features) }],
+        runtime_handlers: rt.handlers.all().map(handler).collect(),
         features: Some(v1::RuntimeFeatures { supplemental_groups_policy: true, ..v1::RuntimeFeatures::default() }),
         ..v1::StatusResponse::default()
     }

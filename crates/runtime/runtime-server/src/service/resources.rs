@@ -9,6 +9,7 @@ use container_spec::linux_resources;
 use cri_api::v1;
 
 use crate::error::{At, Done, RuntimeError};
+use crate::handlers::Handler;
 use crate::runtime::{Runtime, new_id};
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -48,7 +49,8 @@ pub(super) async fn update(rt: &Arc<Runtime>, request: v1::UpdateContainerResour
     let new = request.linux.ok_or_else(|| RuntimeError::Refused("no resources are given".into()))?;
     let old = record.config.linux.as_ref().and_then(|l| l.resources.clone());
     let all = merged(old, new);
-    let resources = linux_resources(&all, &rt.node);
+    let handler = rt.handlers.find(&rt.pod(&record.pod)?.record().runtime_handler)?;
+    let resources = linux_resources(&all, &handler.node);
     let bundle = rt.options.bundle(&record.pod, &record.id);
     match record.state() {
         v1::ContainerState::ContainerExited => {
@@ -67,7 +69,10 @@ pub(super) async fn update(rt: &Arc<Runtime>, request: v1::UpdateContainerResour
             };
             rt.blocking.run(write).await?;
         }
-        _ => running(rt, &record.id, &bundle.join(format!("update-{}.json", &new_id()[..16])), &resources).await?,
+        _ => {
+            running(rt, handler, &record.id, &bundle.join(format!("update-{}.json", &new_id()[..16])), &resources)
+                .await?
+        }
     }
     container.change(|r| r.config.linux.get_or_insert_default().resources = Some(all));
     rt.write_container(&container).await
@@ -75,6 +80,7 @@ pub(super) async fn update(rt: &Arc<Runtime>, request: v1::UpdateContainerResour
 
 async fn running(
     rt: &Arc<Runtime>,
+    handler: &Handler,
     id: &str,
     file: &std::path::Path,
     resources: &oci_spec::runtime::LinuxResources,
@@ -82,12 +88,10 @@ async fn running(
     let text = serde_json::to_vec(resources).map_err(io::Error::from).at("write", file)?;
     let path = file.to_owned();
     rt.blocking.run(move || crate::options::private_file(&path, &text)).await?;
-    let mut call = tokio::process::Command::new(&rt.options.oci_runtime);
-    call.arg("--root").arg(rt.options.oci_root()).arg("update").arg("--resources").arg(file).arg(id);
-    call.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
+    let mut call = handler.call();
+    call.arg("update").arg("--resources").arg(file).arg(id).stderr(Stdio::piped());
     let late = |_| RuntimeError::Late(format!("the OCI runtime did not change {id} in {TIME_LIMIT:?}"));
-    let out =
-        tokio::time::timeout(TIME_LIMIT, call.output()).await.map_err(late)?.at("run", &rt.options.oci_runtime)?;
+    let out = tokio::time::timeout(TIME_LIMIT, call.output()).await.map_err(late)?.at("run", &handler.program)?;
     // It lies in a folder that goes with the container.
     let _ = std::fs::remove_file(file);
     if out.status.success() {

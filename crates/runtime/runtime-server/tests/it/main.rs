@@ -1,6 +1,7 @@
 //! The server over its socket, with `bosun-pod`s and a real `runc`. Needs root, `runc`, `busybox-static`, and `bosun-pod` built
 //! into the same folder; `cargo nextest run` leaves `on_runc` out (`.config/nextest.toml`).
 
+mod asked;
 mod bed;
 mod faults;
 mod on_runc;

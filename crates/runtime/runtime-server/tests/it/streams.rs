@@ -96,6 +96,30 @@ async fn exec(client: &mut Client, id: &str, script: &str, tty: bool) -> String 
 }
 
 #[tokio::test]
+async fn a_thousand_connections_that_say_nothing_keep_nobody_out() {
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
+    let id = running(&mut client, &pod, container("main", "exec sleep 1000")).await;
+    let url = exec(&mut client, &id, "echo heard", false).await;
+    let (address, _) = url.strip_prefix("http://").and_then(|u| u.split_once('/')).expect("url");
+    let silent: Vec<TcpStream> = (0..1000).map(|_| connect(address.to_owned(), bed.network())).collect();
+    let connection = upgraded(&bed.network(), &url, COMMAND).await;
+    let (_error, mut status) = open(&connection, &[("streamtype", "error")]).await;
+    let (mut stdin, _in) = open(&connection, &[("streamtype", "stdin")]).await;
+    let (_out, mut stdout) = open(&connection, &[("streamtype", "stdout")]).await;
+    let (_err, _stderr) = open(&connection, &[("streamtype", "stderr")]).await;
+    stdin.finish().await.expect("the end of the input");
+    // More who say nothing do not end one that was let in.
+    let more: Vec<TcpStream> = (0..300).map(|_| connect(address.to_owned(), bed.network())).collect();
+    assert_eq!(all(&mut stdout).await, "heard\n");
+    assert!(all(&mut status).await.contains("Success"));
+    drop((silent, more));
+    stop_pod(&mut client, &pod).await.expect("stopped");
+    remove_pod(&mut client, &pod).await.expect("removed");
+}
+
+#[tokio::test]
 async fn commands_and_terminals_are_carried_to_clients() {
     let bed = Bed::new();
     let mut client = bed.client().await;
