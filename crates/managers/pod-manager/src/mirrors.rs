@@ -130,14 +130,14 @@ impl MirrorPods {
         if self.writes.get(name).is_some_and(|write| write.running || write.paused) {
             return None;
         }
-        let made = match original {
-            Original::Runs(pod) | Original::Ended(pod) => node.and_then(|node| mirror_pod(pod, node)),
+        let made = || match original {
+            Original::Runs(pod) | Original::Ended(pod) => mirror_pod(pod, node?),
             _ => None,
         };
         let write = match step {
             Step::Nothing => return None,
-            Step::Create => MirrorWrite { old: None, new: Some(made?) },
-            Step::Replace => MirrorWrite { old: mirror.cloned(), new: made },
+            Step::Create => MirrorWrite { old: None, new: Some(made()?) },
+            Step::Replace => MirrorWrite { old: mirror.cloned(), new: made() },
             Step::Delete => MirrorWrite { old: mirror.cloned(), new: None },
         };
         if original == Original::Absent {

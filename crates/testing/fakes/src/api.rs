@@ -47,11 +47,36 @@ pub struct Logged {
     pub answered: bool,
 }
 
+/// As [`Logged`], its body not read yet: most are never looked at.
+#[derive(Debug)]
+struct Entry {
+    request: Request,
+    at: Duration,
+    failure: Option<ApiError>,
+    answered: bool,
+}
+
+impl Entry {
+    fn logged(&self) -> Logged {
+        let Request { method, path, query, body, throttle, .. } = &self.request;
+        Logged {
+            at: self.at,
+            method: *method,
+            path: path.clone(),
+            query: query.clone(),
+            body: serde_json::from_slice(body).unwrap_or_default(),
+            throttle: *throttle,
+            failure: self.failure.clone(),
+            answered: self.answered,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct State {
     store: Store,
     troubles: Troubles,
-    log: Vec<Logged>,
+    log: Vec<Entry>,
     lists: Vec<Selection>,
     cuts: u64,
     cut_with: ApiError,
@@ -62,11 +87,20 @@ struct State {
     discovered: BTreeMap<String, Vec<String>>,
 }
 
+impl State {
+    /// What followers depend on: newest and oldest version, cuts, and whether they are told.
+    fn seen_by_followers(&self) -> (u64, u64, u64, bool) {
+        (self.store.version(), self.store.oldest(), self.cuts, self.held)
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Ticks at each change, for followers.
+    /// Ticks at each change, of the log of requests, too.
     changed: actor::watch::Sender<u64>,
+    /// Ticks when followers may see something new.
+    moved: actor::watch::Sender<u64>,
     began: Instant,
     wall: Timestamp,
 }
@@ -76,9 +110,16 @@ impl Shared {
         f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// As `with`, and wakes the followers.
+    /// As `with`, and wakes who waits for it.
     fn change<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
-        let out = self.with(f);
+        let (out, has_moved) = self.with(|s| {
+            let before = s.seen_by_followers();
+            let out = f(s);
+            (out, before != s.seen_by_followers())
+        });
+        if has_moved {
+            self.moved.send_modify(|n| *n += 1);
+        }
         self.changed.send_modify(|n| *n += 1);
         out
     }
@@ -117,8 +158,8 @@ impl FakeApi {
             allows: Vec::new(),
             discovered: BTreeMap::new(),
         };
-        let (changed, _) = actor::watch::channel(0);
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), changed, began: Instant::now(), wall }) }
+        let ((changed, _), (moved, _)) = (actor::watch::channel(0), actor::watch::channel(0));
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), changed, moved, began: Instant::now(), wall }) }
     }
 
     /// Time of the server.
@@ -137,7 +178,13 @@ impl FakeApi {
         self.shared.with(|s| f(&s.store))
     }
 
-    /// Ticks after each change of the store.
+    /// Ticks when the store has another version, or followers are told of it otherwise than before.
+    #[must_use]
+    pub fn moves(&self) -> actor::watch::Receiver<u64> {
+        self.shared.moved.subscribe()
+    }
+
+    /// Ticks after each change of the store, and each request.
     #[must_use]
     pub fn changes(&self) -> actor::watch::Receiver<u64> {
         self.shared.changed.subscribe()
@@ -153,9 +200,9 @@ impl FakeApi {
         path: &str,
         query: &[(String, String)],
         body: Value,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<Arc<Value>, ApiError> {
         if let Some(answer) = self.review(method, &body).or_else(|| self.discovery(method, path)) {
-            return Ok(answer);
+            return Ok(answer.into());
         }
         let now = self.now();
         self.store(|store| store.answer(&Ask { method, path, query, body, now }))
@@ -220,14 +267,15 @@ impl FakeApi {
     /// All requests since the start or the last [`FakeApi::forget_requests`]; follows are not among them.
     #[must_use]
     pub fn requests(&self) -> Vec<Logged> {
-        self.shared.with(|s| s.log.clone())
+        self.shared.with(|s| s.log.iter().map(Entry::logged).collect())
     }
 
     /// Requests of a verb whose path contains a text.
     #[must_use]
     pub fn requests_of(&self, verb: &'static str, path: &str) -> Vec<Logged> {
         let matching = Matching::of(verb, path);
-        self.shared.with(|s| s.log.iter().filter(|r| matching.takes(r.method, &r.path)).cloned().collect())
+        let takes = |e: &&Entry| matching.takes(e.request.method, &e.request.path);
+        self.shared.with(|s| s.log.iter().filter(takes).map(Entry::logged).collect())
     }
 
     /// Empties the log of requests.
@@ -261,7 +309,7 @@ impl FakeApi {
         let answer = self.answer(request.method, &request.path, &request.query, body)?;
         match lost {
             Some(error) => Err(error),
-            None => Ok(Bytes::from(answer.to_string())),
+            None => Ok(Bytes::from(serde_json::to_vec(&*answer).expect("JSON can be written as such"))),
         }
     }
 }

@@ -157,6 +157,12 @@ impl MemFs {
         self.state().calls
     }
 
+    /// How often a name or a mount went. While it is the same, whatever was there is there still.
+    #[must_use]
+    pub fn losses(&self) -> u64 {
+        self.state().tree.losses
+    }
+
     /// Makes a socket, pipe or device.
     ///
     /// # Panics
@@ -487,6 +493,7 @@ impl HostFs for MemFs {
                     _ => s.tree.unlink(new.parent, &new_name)?,
                 }
             }
+            s.tree.losses += 1;
             s.tree.dir_mut(old.parent)?.remove(&old_name);
             s.tree.dir_mut(new.parent)?.insert(new_name, ino);
             Ok(())

@@ -17,6 +17,8 @@ mod unwanted;
 mod versions;
 mod volumes;
 
+pub(crate) use admitted::ALLOCATABLE_M;
+
 /// A rule that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {

@@ -123,7 +123,6 @@ impl Covered {
     /// Follows the boards of this life of the daemon.
     pub(crate) fn follow(&self, node: &SimNode) {
         tokio::task::spawn_local(follow_plans(self.clone(), node.wiring().board::<PodHistory>()));
-        tokio::task::spawn_local(follow_desired(self.clone(), node.wiring().board::<DesiredPod>()));
         let (own, view) = (self.clone(), node.wiring().value::<PressureView>());
         let mut changes = view.subscribe();
         tokio::task::spawn_local(async move {
@@ -136,6 +135,18 @@ impl Covered {
     /// A status that a worker or PodManager made.
     pub(crate) fn status(&self, row: &StatusEntry) {
         of_status(&row.status).into_iter().for_each(|name| self.add(format!("status: {name}")));
+    }
+
+    /// What was decided about a pod that a source has.
+    pub(crate) fn desired(&self, row: &DesiredPod) {
+        match &row.rejected {
+            Some((reason, _)) => self.add(format!("admission: {reason}")),
+            None if row.undecided => self.add("admission: not decided yet".to_owned()),
+            None => self.add("admission: admitted".to_owned()),
+        }
+        if row.pending.is_some() {
+            self.add("admission: a resize waits".to_owned());
+        }
     }
 
     fn pressure(&self, view: &PressureView) {
@@ -155,32 +166,13 @@ async fn follow_plans(own: Covered, board: contract::board::BoardReader<model::P
     let (mut changes, mut seen) = (board.changes(), None);
     let mut newest: BTreeMap<model::PodUid, Timestamp> = BTreeMap::new();
     while changes.changed().await.is_ok() {
-        let rows = board.snapshot();
-        let changed = board.changed(&mut seen).unwrap_or_else(|| rows.keys().cloned().collect());
-        for (uid, row) in rows.iter().filter(|(uid, _)| changed.contains(*uid)) {
-            let since = newest.get(uid).copied().unwrap_or(Timestamp::ZERO);
+        let changed = board.changed(&mut seen).unwrap_or_else(|| board.snapshot().into_keys().collect());
+        for (uid, row) in changed.into_iter().filter_map(|uid| Some((uid.clone(), board.get(&uid)?))) {
+            let since = newest.get(&uid).copied().unwrap_or(Timestamp::ZERO);
             for t in row.transitions.iter().filter(|t| t.what.is_decision() && t.last >= since) {
                 own.add(plan(t.what, t.reason));
             }
             newest.extend(row.transitions.iter().map(|t| t.last).max().map(|last| (uid.clone(), last)));
-        }
-    }
-}
-
-async fn follow_desired(own: Covered, board: contract::board::BoardReader<model::PodUid, DesiredPod>) {
-    let (mut changes, mut seen) = (board.changes(), None);
-    while changes.changed().await.is_ok() {
-        let rows = board.snapshot();
-        let changed = board.changed(&mut seen).unwrap_or_else(|| rows.keys().cloned().collect());
-        for (_, row) in rows.iter().filter(|(uid, _)| changed.contains(*uid)) {
-            match &row.rejected {
-                Some((reason, _)) => own.add(format!("admission: {reason}")),
-                None if row.undecided => own.add("admission: not decided yet".to_owned()),
-                None => own.add("admission: admitted".to_owned()),
-            }
-            if row.pending.is_some() {
-                own.add("admission: a resize waits".to_owned());
-            }
         }
     }
 }

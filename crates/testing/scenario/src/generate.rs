@@ -45,6 +45,7 @@ pub fn generate(seed: u64, mix: Mix) -> Scenario {
         match maker.rng.u32(0..100) {
             n if n < mix.trouble => maker.trouble(mix.pods),
             n if n < mix.trouble + 8 => maker.burst(mix.pods),
+            n if n < mix.trouble + 11 => maker.crowd(),
             _ => maker.life(mix.pods),
         }
     }
@@ -223,9 +224,10 @@ impl Maker {
     fn trouble(&mut self, pods: usize) {
         let times = self.rng.u32(1..12);
         let step = match self.rng.u8(0..100) {
-            0..6 => return self.away(pods),
-            6..12 => return self.die_at_work(pods),
-            12..18 => {
+            0..5 => return self.away(pods),
+            5..10 => return self.die_at_work(pods),
+            10..14 => return self.die_while_pods_end(),
+            14..18 => {
                 let down_ms = [0, 500, 5_000, 60_000][self.rng.usize(0..4)] + self.rng.u64(0..500);
                 Step::KillDaemon { down_ms, turns: 0 }
             }
@@ -238,7 +240,8 @@ impl Maker {
             45..53 => Step::Fault { rules: self.rules() },
             53..55 => return self.restore(),
             55..70 => Step::Api(self.api(times)),
-            70..93 => Step::Runtime(self.runtime(times)),
+            70..78 => return self.hard_work(pods),
+            78..93 => Step::Runtime(self.runtime(times)),
             _ => {
                 let all = [DiskTrouble::Full, DiskTrouble::Broken, DiskTrouble::Short];
                 Step::Disk(all[self.rng.usize(0..all.len())])

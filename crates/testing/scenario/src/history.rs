@@ -57,6 +57,8 @@ pub enum Fact {
     Gone(String, String),
     /// The API server was told of an event of a pod, once more or for the first time, with this reason.
     Event(String, String),
+    /// The daemon has decided that a pod may run: UID, and its full name.
+    Admitted(String, String),
     /// The node does not run a pod, by its own decision: it is refused, evicted, preempted.
     Refused(String),
     /// A row of the status board: UID and version.

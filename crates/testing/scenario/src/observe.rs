@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use contract::board::BoardReader;
+use contract::pod_manager::DesiredPod;
 use contract::status::StatusEntry;
 use fakes::api::{Event, FieldSelector, Target};
 use fakes::runtime::{Happening, What};
 use fakes::{FakeApi, FakeRuntime, MemFs};
+use model::{PodUid, pod};
 use ports::host::{HostFs, Mounter};
 use serde_json::Value;
 use sim::{DISK, SimNode};
@@ -24,8 +27,14 @@ pub(crate) struct Observer {
     pub(crate) covered: Covered,
 }
 
-/// Folders and files of pods that a container was started with, and whether something is mounted there.
-type Mounts = BTreeMap<String, (Of, Vec<(PathBuf, bool)>)>;
+/// Folders and files of pods that containers were started with.
+#[derive(Default)]
+struct Mounts {
+    /// By container: what it has, and whether something is mounted there.
+    of: BTreeMap<String, (Of, Vec<(PathBuf, bool)>)>,
+    /// All of these were there when the disk had lost so much; `None`: that is not known.
+    seen_at: Option<u64>,
+}
 
 impl Observer {
     pub(crate) fn new() -> Self {
@@ -66,12 +75,13 @@ impl Observer {
                     Fact::Made(of, parent(&runtime, &happening.sandbox).is_none_or(|p| cgroups.values(&p).is_some()))
                 }
                 What::Started => {
-                    seen.insert(of.id.clone(), (of.clone(), mounted(&runtime, &files, &of.id)));
+                    seen.of.insert(of.id.clone(), (of.clone(), mounted(&runtime, &files, &of.id)));
+                    seen.seen_at = None;
                     Fact::Started(of)
                 }
                 What::StopAsked(grace) => Fact::StopAsked(of, *grace),
                 What::Ended(code, cause) => {
-                    seen.remove(&of.id);
+                    seen.of.remove(&of.id);
                     Fact::Ended(of, *code, *cause)
                 }
                 What::Removed => Fact::Removed(of),
@@ -85,17 +95,17 @@ impl Observer {
     /// Follows boards of this life of the daemon.
     pub(crate) fn follow_boards(&self, node: &SimNode) {
         self.covered.follow(node);
+        tokio::task::spawn_local(follow_desired(self.clone(), node.wiring().board::<DesiredPod>()));
         let (own, board) = (self.clone(), node.wiring().board::<StatusEntry>());
         let mut changes = board.changes();
         tokio::task::spawn_local(async move {
             let (mut seen, mut newest) = (None, BTreeMap::new());
             while changes.changed().await.is_ok() {
-                let rows = board.snapshot();
-                let changed = board.changed(&mut seen).unwrap_or_else(|| rows.keys().cloned().collect::<BTreeSet<_>>());
-                for (uid, row) in rows.iter().filter(|(uid, _)| changed.contains(*uid)) {
+                let changed = board.changed(&mut seen).unwrap_or_else(|| board.snapshot().into_keys().collect());
+                for (uid, row) in changed.into_iter().filter_map(|uid| Some((uid.clone(), board.get(&uid)?))) {
                     if newest.insert(uid.clone(), row.version) != Some(row.version) {
                         own.note(Fact::Version(uid.to_string(), row.version));
-                        own.covered.status(row);
+                        own.covered.status(&row);
                         if row.is_terminal() && row.status.reason.is_some() {
                             own.note(Fact::Refused(row.name.clone()));
                         }
@@ -103,6 +113,24 @@ impl Observer {
                 }
             }
         });
+    }
+}
+
+/// Decisions about pods. A board holds what the daemon thinks; when it came to know a pod nobody else can say.
+async fn follow_desired(own: Observer, board: BoardReader<PodUid, DesiredPod>) {
+    let (mut changes, mut seen, mut told) = (board.changes(), None, BTreeSet::new());
+    while changes.changed().await.is_ok() {
+        let changed = board.changed(&mut seen).unwrap_or_else(|| board.snapshot().into_keys().collect());
+        for uid in changed {
+            let Some(row) = board.get(&uid) else {
+                told.remove(&uid);
+                continue;
+            };
+            own.covered.desired(&row);
+            if row.rejected.is_none() && !row.undecided && told.insert(uid.clone()) {
+                own.note(Fact::Admitted(uid.to_string(), pod::name(&row.pod).to_owned()));
+            }
+        }
     }
 }
 
@@ -141,25 +169,35 @@ const LOOKS: std::time::Duration = std::time::Duration::from_secs(10);
 async fn look_at_volumes(own: Observer, mounts: Arc<Mutex<Mounts>>, files: MemFs) {
     loop {
         tokio::time::sleep(LOOKS).await;
-        let mut mounts = mounts.lock().unwrap_or_else(PoisonError::into_inner);
-        for (of, paths) in mounts.values_mut() {
-            // A disk that cannot be read says nothing.
-            let is_lost = |(path, was_mount): &(PathBuf, bool)| {
-                matches!(files.stat_link(path), Ok(None))
-                    || (*was_mount && matches!(files.is_mount_point(path), Ok(false)))
-            };
-            for (path, _) in paths.iter().filter(|p| is_lost(p)) {
-                own.note(Fact::VolumeLost(of.clone(), path.display().to_string()));
-            }
-            paths.retain(|p| !is_lost(p));
+        let (mut mounts, losses) = (mounts.lock().unwrap_or_else(PoisonError::into_inner), files.losses());
+        if mounts.seen_at == Some(losses) {
+            continue;
         }
+        let mut all_said = true;
+        for (of, paths) in mounts.of.values_mut() {
+            paths.retain(|(path, was_mount)| {
+                let there = is_there(&files, path, *was_mount);
+                all_said &= there.is_some();
+                if there == Some(false) {
+                    own.note(Fact::VolumeLost(of.clone(), path.display().to_string()));
+                }
+                there != Some(false)
+            });
+        }
+        mounts.seen_at = all_said.then_some(losses);
     }
+}
+
+/// `None`: a disk that cannot be read says nothing.
+fn is_there(files: &MemFs, path: &Path, as_mount: bool) -> Option<bool> {
+    let is_there = files.stat_link(path).ok()?.is_some();
+    Some(is_there && (!as_mount || files.is_mount_point(path).ok()?))
 }
 
 async fn follow_api(own: Observer, api: FakeApi) {
     let target = Target::parse("/api/v1/pods").expect("a path of the API");
     let all = FieldSelector::default();
-    let (mut changes, mut version) = (api.changes(), 1);
+    let (mut changes, mut version) = (api.moves(), 1);
     let mut seen = Seen { own, last: BTreeMap::new() };
     while changes.changed().await.is_ok() {
         // Without a log since then everything is looked at: it was emptied, or the server was restored.
@@ -179,7 +217,7 @@ async fn follow_api(own: Observer, api: FakeApi) {
 /// Writes of events of pods.
 async fn follow_events(own: Observer, api: FakeApi) {
     let target = Target::parse("/api/v1/events").expect("a path of the API");
-    let (mut changes, mut version) = (api.changes(), 1);
+    let (mut changes, mut version) = (api.moves(), 1);
     while changes.changed().await.is_ok() {
         let all = FieldSelector::default();
         let (found, now) = api.peek(|store| (store.changes(&target, &all, version), store.version()));

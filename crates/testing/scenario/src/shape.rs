@@ -89,8 +89,10 @@ pub enum Does {
         /// With this code.
         code: i32,
     },
-    /// It cannot be started.
+    /// It cannot be started, and has ended by that.
     Fails,
+    /// It cannot be started, and stays as it was created.
+    Refused,
 }
 
 /// What a stop signal does.
@@ -207,8 +209,20 @@ impl Part {
             Does::Runs => Program::forever().on_term(on_term),
             Does::Exits { after_ms, code } => Program::exits(Duration::from_millis(after_ms), code).on_term(on_term),
             Does::Fails => Program::cannot_start("exec: no such file"),
+            Does::Refused => Program::is_refused("the runtime is not ready for it"),
         };
         if self.does.is_empty() { vec![one(&Does::Runs)] } else { self.does.iter().map(one).collect() }
+    }
+
+    /// What becomes of it if it is started again after failures only.
+    fn after_failures(&self) -> Rest {
+        let last = |does: &&Does| matches!(does, Does::Runs | Does::Exits { code: 0, .. });
+        match self.does.iter().find(last) {
+            Some(Does::Exits { .. }) => Rest::Over,
+            Some(_) => Rest::Ready,
+            None if self.does.is_empty() => Rest::Ready,
+            None => Rest::Open,
+        }
     }
 
     /// What its attempts do in the end.
@@ -361,6 +375,10 @@ impl Shape {
                 () if all(|does| matches!(does, Does::Exits { .. })) => Rest::Over,
                 () => Rest::Open,
             },
+            Restart::OnFailure => {
+                let first = self.containers.first().map_or(Rest::Open, Part::after_failures);
+                if self.containers.iter().all(|p| p.after_failures() == first) { first } else { Rest::Open }
+            }
             _ => Rest::Open,
         }
     }

@@ -174,14 +174,14 @@ impl World {
         self.files.stat_link(path).ok().flatten().is_some()
     }
 
-    /// Writes a file, and the folders that it needs.
+    /// Writes a file, and the folders that it needs; it stays when the power fails.
     ///
     /// # Panics
     /// The disk does not take it.
     pub fn write(&self, path: &Path, text: &str) {
         let folder = path.parent().expect("a file has a folder");
         self.files.create_dir(folder, 0o755).expect("the disk takes a folder");
-        self.files.write_file(path, text.as_bytes(), 0o644).expect("the disk takes a file");
+        self.files.write_file_synced(path, text.as_bytes(), 0o644).expect("the disk takes a file");
     }
 
     pub(crate) fn ports(&self, connector: Connector, rope: Rope) -> Ports {

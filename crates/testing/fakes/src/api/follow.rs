@@ -64,7 +64,7 @@ pub(super) fn follow(api: &FakeApi, selection: Selection) -> BoxStream<'static, 
     };
     let follower = Follower {
         api: api.clone(),
-        changed: api.shared.changed.subscribe(),
+        changed: api.shared.moved.subscribe(),
         fields: FieldSelector::parse(&selection.field_selector),
         path: format!("{root}/{group_version}{within}/{resource}"),
         selection,

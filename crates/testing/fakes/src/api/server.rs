@@ -6,7 +6,7 @@ use futures::stream::BoxStream;
 use ports::api::{ApiError, ApiResult, ApiServer, Followed, Request, Selection};
 use serde_json::Value;
 
-use super::{FakeApi, Logged, follow};
+use super::{Entry, FakeApi, follow};
 
 #[async_trait]
 impl ApiServer for FakeApi {
@@ -15,18 +15,9 @@ impl ApiServer for FakeApi {
             [] => Value::Null,
             text => serde_json::from_slice(text).map_err(|e| ApiError::status(400, "BadRequest", e.to_string()))?,
         };
-        let logged = Logged {
-            at: self.shared.began.elapsed(),
-            method: request.method,
-            path: request.path.clone(),
-            query: request.query.clone(),
-            body: body.clone(),
-            throttle: request.throttle,
-            failure: None,
-            answered: false,
-        };
+        let entry = Entry { request: request.clone(), at: self.shared.began.elapsed(), failure: None, answered: false };
         let at = self.shared.with(|s| {
-            s.log.push(logged);
+            s.log.push(entry);
             s.log.len() - 1
         });
         let answer = tokio::time::timeout(request.deadline, self.troubled(&request, body)).await;

@@ -1,7 +1,6 @@
 //! Inodes and names.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -137,11 +136,13 @@ pub(super) struct Tree {
     /// By their devices.
     pub(super) mounted: BTreeMap<u64, Mounted>,
     devices: u64,
+    /// How often a name or a mount went.
+    pub(super) losses: u64,
 }
 
 impl Default for Tree {
     fn default() -> Self {
-        let mut tree = Tree { nodes: BTreeMap::new(), next: ROOT, mounted: BTreeMap::new(), devices: 0 };
+        let mut tree = Tree { nodes: BTreeMap::new(), next: ROOT, mounted: BTreeMap::new(), devices: 0, losses: 0 };
         tree.make(Kind::Dir(BTreeMap::new()), 0o755, 1);
         tree
     }
@@ -189,42 +190,41 @@ impl Tree {
 
     /// Walks from the last directory of `at`. `beneath`: no step and no link may lead out of the first of them.
     pub(super) fn walk(&self, mut at: Vec<u64>, path: &Path, follow: bool, beneath: bool) -> Res<Found> {
-        let mut left: VecDeque<PathBuf> = parts(path);
+        let mut left: Vec<Component<'_>> = path.components().rev().collect();
         let mut links = 0;
-        while let Some(part) = left.pop_front() {
+        while let Some(part) = left.pop() {
             let here = *at.last().unwrap_or(&ROOT);
             let last = left.is_empty();
-            let name = match part.components().next() {
-                Some(Component::Normal(name)) => utf8(name)?,
-                Some(Component::ParentDir) if at.len() > 1 => {
+            let name = match part {
+                Component::Normal(name) => name.to_str().ok_or(Errno::Inval)?,
+                Component::ParentDir if at.len() > 1 => {
                     at.pop();
                     continue;
                 }
-                Some(Component::ParentDir) if beneath => return Err(Errno::XDev),
-                Some(Component::RootDir) if beneath => return Err(Errno::XDev),
-                Some(Component::RootDir) => {
-                    at = vec![ROOT];
+                Component::ParentDir | Component::RootDir if beneath => return Err(Errno::XDev),
+                Component::RootDir => {
+                    at.clear();
+                    at.push(ROOT);
                     continue;
                 }
                 _ => continue,
             };
-            let Some(&node) = self.dir(here)?.get(&name) else {
-                let found = Found { parent: here, name: Some(name), node: None };
+            let Some(&node) = self.dir(here)?.get(name) else {
+                let found = Found { parent: here, name: Some(name.to_owned()), node: None };
                 return if last { Ok(found) } else { Err(Errno::NoEnt) };
             };
-            if let (Kind::Link(target), true) = (&self.node(node).kind, follow || !last) {
-                links += 1;
-                if links > MOST_LINKS {
-                    return Err(Errno::Loop);
+            match &self.node(node).kind {
+                Kind::Link(target) if follow || !last => {
+                    links += 1;
+                    if links > MOST_LINKS {
+                        return Err(Errno::Loop);
+                    }
+                    left.extend(target.components().rev());
                 }
-                parts(target).into_iter().rev().for_each(|part| left.push_front(part));
-                continue;
+                _ if last => return Ok(Found { parent: here, name: Some(name.to_owned()), node: Some(node) }),
+                Kind::Dir(_) => at.push(node),
+                _ => return Err(Errno::NotDir),
             }
-            if last {
-                return Ok(Found { parent: here, name: Some(name), node: Some(node) });
-            }
-            self.dir(node)?;
-            at.push(node);
         }
         let here = *at.last().unwrap_or(&ROOT);
         Ok(Found { parent: here, name: None, node: Some(here) })
@@ -248,6 +248,7 @@ impl Tree {
     /// Takes a name away, and the inode when that was its last.
     pub(super) fn unlink(&mut self, parent: u64, name: &str) -> Res<()> {
         let ino = self.dir_mut(parent)?.remove(name).ok_or(Errno::NoEnt)?;
+        self.losses += 1;
         let node = self.node_mut(ino);
         node.links -= 1;
         if node.links == 0 {
@@ -275,6 +276,7 @@ impl Tree {
     pub(super) fn unmount(&mut self, target: &Path) -> Res<()> {
         while let Some(dev) = self.mounted_on(target).map(|(dev, _)| dev) {
             let Some(gone) = self.mounted.remove(&dev) else { break };
+            self.losses += 1;
             if gone.is_memory() {
                 // What was in memory is gone with its mount.
                 self.clear(gone.ino)?;
@@ -307,12 +309,4 @@ impl Tree {
         }
         first
     }
-}
-
-fn parts(path: &Path) -> VecDeque<PathBuf> {
-    path.components().map(|c| PathBuf::from(c.as_os_str())).collect()
-}
-
-fn utf8(name: &OsStr) -> Res<String> {
-    name.to_str().map(str::to_owned).ok_or(Errno::Inval)
 }

@@ -142,6 +142,9 @@ impl Inner {
 
     pub(super) fn start_container(self: &Arc<Self>, id: &str) -> Result<v1::StartContainerResponse, Status> {
         let program = self.program_of(&lock(&self.state).container(id)?.clone());
+        if let Some(text) = program.refuse_start {
+            return Err(Status::unknown(text));
+        }
         if let Some(text) = program.fail_start {
             let text = format!("failed to create containerd task: {text}");
             let end = End { code: 128, reason: "StartError", message: text.clone(), cause: Cause::NoStart };

@@ -11,6 +11,8 @@ pub struct Program {
     pub on_term: OnTerm,
     /// Start fails with this text (as with a bad command): the container ends with 128, `StartError`.
     pub fail_start: Option<String>,
+    /// Start fails with this text, and the container stays as it was created.
+    pub refuse_start: Option<String>,
     /// Written to the termination message file when it ends.
     pub message: Option<String>,
     /// Lines that it writes to its log when it starts.
@@ -34,6 +36,7 @@ impl Program {
             exit: None,
             on_term: OnTerm::Exit(Duration::ZERO, 0),
             fail_start: None,
+            refuse_start: None,
             message: None,
             output: Vec::new(),
         }
@@ -49,6 +52,12 @@ impl Program {
     #[must_use]
     pub fn cannot_start(text: &str) -> Self {
         Self { fail_start: Some(text.to_owned()), ..Self::forever() }
+    }
+
+    /// The runtime refuses to start it, and leaves it as it is.
+    #[must_use]
+    pub fn is_refused(text: &str) -> Self {
+        Self { refuse_start: Some(text.to_owned()), ..Self::forever() }
     }
 
     /// Sets what a stop signal does.

@@ -1,37 +1,88 @@
-//! The pods that have a sandbox never request more than the node has to give.
+//! A pod is not started beside others that together request more than the node has to give.
 //!
-//! Two kinds are not counted, as with a kubelet, which counts what its sources have told it so far (`GetActivePods`): pods that are still
-//! being stopped and that no source has (their manifest is gone or was written anew, or they were deleted by force); and pods of an
-//! earlier life of the daemon, which learns of them one source after the other and does not wait for the API server.
+//! Counted are the pods that the daemon had let in before, in its present life, and that have a sandbox still. Not counted, as with a
+//! kubelet: pods that are being stopped and that no source has (their manifest is gone or was written anew, or they were deleted by
+//! force), as it counts what its sources have told it so far (`GetActivePods`); pods of an earlier life of the daemon of which the
+//! present one does not know yet, as it learns of pods one source after the other; and pods that have run to their end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Fact, History};
+use crate::history::{Fact, History, Of, SECOND, is_within};
+use crate::shape::{Restart, Shape};
 
 /// Processor of the simulated machine, in thousandths of a core.
-const ALLOCATABLE_M: u32 = 4000;
+pub(crate) const ALLOCATABLE_M: u32 = 4000;
+const FIND_BACK: i64 = 300 * SECOND;
+
+#[derive(Default)]
+struct Seen<'a> {
+    shapes: BTreeMap<&'a str, &'a Shape>,
+    /// When the daemon let a pod in, in its present life; by UID.
+    admitted: BTreeMap<&'a str, i64>,
+    /// Sandboxes, by id: UID and name of the pod, and what it requests.
+    here: BTreeMap<&'a str, (&'a str, &'a str, u32)>,
+    /// Containers that run, and pods that had one; by UID.
+    running: BTreeMap<&'a str, BTreeSet<&'a str>>,
+}
 
 pub(super) fn check(history: &History) -> Vec<(i64, String)> {
-    let mut sizes: BTreeMap<&str, u32> = BTreeMap::new();
-    let mut here: BTreeMap<&str, (&str, u32)> = BTreeMap::new();
-    let mut found = Vec::new();
+    let (spans, mut seen, mut found) = (history.disturbed(FIND_BACK), Seen::default(), Vec::new());
     for (at, fact) in &history.facts {
         match fact {
-            Fact::Wanted(pod, shape) => drop(sizes.insert(pod, shape.cpu_m())),
+            Fact::Wanted(pod, shape) => {
+                seen.shapes.insert(pod, shape);
+            }
+            Fact::Admitted(uid, _) => {
+                seen.admitted.insert(uid, *at);
+            }
+            Fact::Down => seen.admitted.clear(),
+            Fact::SourceGone(pod) => seen.here.retain(|_, (_, of, _)| of != pod),
             Fact::Made(of, _) if of.name.is_empty() => {
-                here.insert(&of.sandbox, (&of.pod, sizes.get(of.pod.as_str()).copied().unwrap_or(0)));
-                let sum: u32 = here.values().map(|(_, size)| size).sum();
-                if sum > ALLOCATABLE_M {
-                    found.push((*at, format!("with {} pods request {sum}m: {here:?}", of.pod)));
+                let shape = seen.shapes.get(of.pod.as_str());
+                let is_critical = shape.is_some_and(|s| s.priority.is_some());
+                seen.here.insert(&of.sandbox, (&of.uid, &of.pod, shape.map_or(0, |s| s.cpu_m())));
+                // A critical pod does not wait for ever for those that have to make room.
+                if !(is_critical && is_within(&spans, *at)) {
+                    found.extend(seen.too_much(of).map(|text| (*at, text)));
                 }
             }
-            Fact::SourceGone(pod) => here.retain(|_, (of, _)| of != pod),
-            Fact::Up => here.clear(),
-            Fact::Ended(of, ..) | Fact::Removed(of) if of.name.is_empty() => drop(here.remove(of.sandbox.as_str())),
+            Fact::Started(of) => {
+                seen.running.entry(&of.uid).or_default().insert(&of.id);
+            }
+            Fact::Ended(of, ..) | Fact::Removed(of) if of.name.is_empty() => {
+                seen.here.remove(of.sandbox.as_str());
+            }
+            Fact::Ended(of, ..) | Fact::Removed(of) => {
+                if let Some(ids) = seen.running.get_mut(of.uid.as_str()) {
+                    ids.remove(of.id.as_str());
+                }
+            }
             _ => {}
         }
     }
     found
+}
+
+impl Seen<'_> {
+    fn too_much(&self, of: &Of) -> Option<String> {
+        let when = *self.admitted.get(of.uid.as_str())?;
+        let counts = |uid: &str, pod: &str| {
+            uid == of.uid || (self.admitted.get(uid).is_some_and(|at| *at <= when) && !self.has_run_to_end(uid, pod))
+        };
+        let counted: BTreeMap<&str, (&str, u32)> = self
+            .here
+            .values()
+            .filter(|(uid, pod, _)| counts(uid, pod))
+            .map(|(uid, pod, size)| (*uid, (*pod, *size)))
+            .collect();
+        let sum: u32 = counted.values().map(|(_, size)| size).sum();
+        (sum > ALLOCATABLE_M).then(|| format!("with {} pods request {sum}m: {counted:?}", of.pod))
+    }
+
+    fn has_run_to_end(&self, uid: &str, pod: &str) -> bool {
+        let ends = self.shapes.get(pod).is_some_and(|shape| shape.restart != Restart::Always);
+        ends && self.running.get(uid).is_some_and(BTreeSet::is_empty)
+    }
 }
 
 #[cfg(test)]
@@ -42,23 +93,45 @@ mod tests {
     use crate::history::{Fact, Of};
     use crate::shape::{Part, Shape};
 
+    fn big(name: &str) -> Fact {
+        let shape = Shape { containers: vec![Part { cpu_m: 2500, ..part("a") }], ..shape() };
+        Fact::Wanted(name.to_owned(), Box::new(shape))
+    }
+
+    fn of(name: &str) -> Of {
+        Of { uid: format!("u-{name}"), pod: name.to_owned(), sandbox: format!("s-{name}"), ..Of::default() }
+    }
+
+    fn admitted(name: &str) -> Fact {
+        Fact::Admitted(format!("u-{name}"), name.to_owned())
+    }
+
+    fn made(name: &str) -> Fact {
+        Fact::Made(of(name), true)
+    }
+
+    /// What is found when `q` is made after `between`, and `p` was before.
+    fn after<const N: usize>(between: [Fact; N]) -> usize {
+        let mut facts = vec![big("p"), big("q"), admitted("p"), made("p")];
+        facts.extend(between);
+        facts.push(made("q"));
+        let mut whole = history([]);
+        whole.facts = (0..).zip(facts).collect();
+        super::check(&whole).len()
+    }
+
     #[test]
-    fn what_has_a_sandbox_fits() {
-        let big = |name: &str| {
-            let shape = Shape { containers: vec![Part { cpu_m: 2500, ..part("a") }], ..shape() };
-            Fact::Wanted(name.to_owned(), Box::new(shape))
-        };
-        let of = |name: &str| Of { pod: name.to_owned(), sandbox: format!("s-{name}"), ..Of::default() };
-        let made = |name| Fact::Made(of(name), true);
-        let both = [(0, big("p")), (0, big("q")), (1, made("p")), (2, made("q"))];
-        assert_eq!(super::check(&history(both)).len(), 1);
-        let end = Fact::Ended(of("p"), 0, Cause::Term);
-        let turns = [(0, big("p")), (0, big("q")), (1, made("p")), (2, end), (3, made("q"))];
-        assert!(super::check(&history(turns)).is_empty());
-        let gone = Fact::SourceGone("p".to_owned());
-        let leaves = [(0, big("p")), (0, big("q")), (1, made("p")), (2, gone), (3, made("q"))];
-        assert!(super::check(&history(leaves)).is_empty());
-        let restart = [(0, big("p")), (0, big("q")), (1, made("p")), (2, Fact::Up), (3, made("q"))];
-        assert!(super::check(&history(restart)).is_empty());
+    fn what_is_started_fits_beside_what_is_there() {
+        assert_eq!(after([admitted("q")]), 1);
+        assert_eq!(after([Fact::Ended(of("p"), 0, Cause::Term), admitted("q")]), 0);
+        assert_eq!(after([admitted("q"), Fact::Ended(of("p"), 0, Cause::Term)]), 0);
+        assert_eq!(after([Fact::SourceGone("p".to_owned()), admitted("q")]), 0);
+    }
+
+    #[test]
+    fn a_daemon_counts_what_it_knows_of() {
+        assert_eq!(after([Fact::Down, Fact::Up, admitted("q")]), 0, "it has not heard of p");
+        assert_eq!(after([Fact::Down, Fact::Up, admitted("q"), admitted("p")]), 0, "it heard of p later");
+        assert_eq!(after([Fact::Down, Fact::Up, admitted("p"), admitted("q")]), 1);
     }
 }

@@ -66,7 +66,8 @@ fn touched_pods(history: &History) -> BTreeSet<&str> {
 /// The pod that something was done to of which a pod without restarts does not recover.
 fn touched(fact: &Fact) -> Option<&str> {
     match fact {
-        Fact::Touched(pod) | Fact::Edited(pod) => Some(pod),
+        // Of a manifest that comes again the containers have been stopped, and that is how they ended: the UID is the same.
+        Fact::Touched(pod) | Fact::Edited(pod) | Fact::SourceGone(pod) => Some(pod),
         // Whatever ran then has ended.
         Fact::Ended(of, _, fakes::runtime::Cause::Lost) => Some(&of.pod),
         _ => None,

@@ -1,17 +1,28 @@
 //! What was said of a pod is not taken back: a pod that ended has ended, restart counts only grow, and so do versions of statuses
 //! within a life of the daemon.
+//!
+//! Not judged for a while: mirrors of a static pod whose manifest was written anew, or went and came again. The status of the new pod
+//! goes to whatever mirror is there under its name until that is found to be of the old one, and a last word about the old pod may come
+//! to it after the change (a kubelet finds the mirror of a status by the pod's name, too: `TranslatePodUID`). A pod whose manifest went
+//! begins anew, restart counts of init containers among it, though its UID is the same.
 
 use std::collections::BTreeMap;
 
 use crate::history::{FORGOTTEN, Fact, History, SECOND, Told};
 
-/// After a backup was restored, mirrors come to say what is.
-const AFTER_RESTORE: i64 = 300 * SECOND;
+/// After a backup was restored, or another manifest was there, mirrors come to say what is.
+const AFTER: i64 = 300 * SECOND;
 
 pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     let mut versions: BTreeMap<&str, u64> = BTreeMap::new();
     let mut told: BTreeMap<&str, &Told> = BTreeMap::new();
-    let (mut restored, mut found) = (0, Vec::new());
+    let spans = history.disturbed(AFTER);
+    // Until when mirrors of a pod are not judged.
+    let mut another: BTreeMap<&str, i64> = BTreeMap::new();
+    let until = |at: i64| {
+        spans.iter().find(|(from, to)| *from <= at && at < *to).map_or(at + AFTER, |(_, to)| to.saturating_add(AFTER))
+    };
+    let (mut restored, mut found) = (i64::MIN, Vec::new());
     for (at, fact) in &history.facts {
         match fact {
             Fact::Version(uid, version) => {
@@ -22,18 +33,24 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
             }
             Fact::Down => versions.clear(),
             // Whatever a backup says of a static pod may be about an earlier life of it.
-            Fact::Restored => (restored, told) = (*at, BTreeMap::new()),
+            Fact::Restored => (restored, told) = (*at + AFTER, BTreeMap::new()),
             // Static pods run again with the machine.
             Fact::Rebooted => told.retain(|_, old| !(old.mirror && is_over(old))),
             // Nothing but its containers tells a later daemon that a static pod has ended.
             Fact::Struck(what) if what == FORGOTTEN => told.retain(|_, old| !(old.mirror && is_over(old))),
             // What one daemon refused the next one decides anew, of pods that are not the API server's.
             Fact::Up => told.retain(|_, old| !(old.mirror && is_over(old) && !old.reason.is_empty())),
-            // A mirror goes on under its name for a moment, with the status of the new pod.
-            Fact::Edited(pod) => told.retain(|_, old| old.pod != *pod),
+            Fact::Edited(pod) | Fact::SourceGone(pod) => {
+                another.insert(pod, until(*at));
+                told.retain(|_, old| old.pod != *pod);
+            }
+            Fact::Wanted(pod, _) => {
+                another.entry(pod).and_modify(|until_then| *until_then = until(*at));
+            }
             Fact::Status(new) => {
                 let old = told.insert(&new.uid, new);
-                let old = old.filter(|_| !new.mirror || restored == 0 || *at > restored + AFTER_RESTORE);
+                let until = another.get(new.pod.as_str()).copied().unwrap_or(i64::MIN).max(restored);
+                let old = old.filter(|_| !new.mirror || *at > until);
                 found.extend(old.and_then(|old| taken_back(old, new)).map(|text| (*at, text)));
             }
             _ => {}
@@ -73,6 +90,24 @@ mod tests {
         assert!(with(Fact::Struck(super::FORGOTTEN.to_owned())).is_empty());
         assert_eq!(with(Fact::Up).len(), 1, "it was not refused");
         assert_eq!(with(Fact::Struck("pod-manager".to_owned())).len(), 1);
+    }
+
+    #[test]
+    fn a_mirror_speaks_of_another_pod_some_time_after_its_manifest_was_written_anew() {
+        let of_mirror = |phase: &str| {
+            let Fact::Status(status) = told(phase, running(0)) else { unreachable!("it is a status") };
+            Fact::Status(crate::history::Told { mirror: true, ..status })
+        };
+        let with = |seconds: i64| {
+            let facts = [
+                (1, of_mirror("Running")),
+                (2, Fact::Edited("p-sim".to_owned())),
+                (3, of_mirror("Succeeded")),
+                (seconds, of_mirror("Pending")),
+            ];
+            super::check(&history(facts)).len()
+        };
+        assert_eq!((with(4), with(302), with(303)), (0, 0, 1));
     }
 
     #[test]

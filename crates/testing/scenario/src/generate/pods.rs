@@ -92,6 +92,7 @@ fn main(rng: &mut Rng, name: &str, restart: Restart) -> Part {
         (Restart::Always, 0) => vec![ends(rng, 1)],
         (Restart::Always, 1) => vec![ends(rng, 0), ends(rng, 1), Does::Runs],
         (Restart::Always, 2) => vec![Does::Fails, Does::Runs],
+        (Restart::Always, 3) => vec![Does::Refused, Does::Refused, Does::Runs],
         (Restart::OnFailure, 0..4) => vec![ends(rng, 1), ends(rng, 0)],
         (Restart::Never, 0..4) => vec![ends(rng, 0)],
         (Restart::Never, 4..6) => vec![ends(rng, 3)],

@@ -32,7 +32,7 @@ impl Ask<'_> {
     }
 }
 
-type Answer = Result<Value, ApiError>;
+type Answer = Result<Arc<Value>, ApiError>;
 
 impl Store {
     /// Answers one request.
@@ -45,7 +45,7 @@ impl Store {
         };
         match (ask.method, &target.name, target.sub.as_deref()) {
             (Method::Get, None, _) => self.answer_list(&target, ask),
-            (Method::Get, Some(_), _) => self.existing(&target).map(|o| Value::clone(&o)),
+            (Method::Get, Some(_), _) => self.existing(&target),
             (Method::Post, Some(name), Some("token")) => self.token(&target, name, ask),
             (Method::Post, None, _) => self.create(&target, ask),
             (Method::Put, Some(_), sub) => {
@@ -58,7 +58,7 @@ impl Store {
                 if ask.body["metadata"]["resourceVersion"].is_string() {
                     self.unchanged_since(&target, &old, &ask.body)?;
                 }
-                let mut new = Value::clone(&old);
+                let mut new = patched_part(&old, sub);
                 match kind {
                     PatchKind::Strategic => patch::strategic(&mut new, &ask.body),
                     PatchKind::Merge => patch::merge(&mut new, &ask.body),
@@ -108,7 +108,7 @@ impl Store {
             body["metadata"]["continue"] = format!("{version}-{}", from + page.len()).into();
             body["metadata"]["remainingItemCount"] = rest.into();
         }
-        Ok(body)
+        Ok(body.into())
     }
 
     fn create(&mut self, target: &Target, ask: &Ask<'_>) -> Answer {
@@ -117,7 +117,7 @@ impl Store {
             return Err(ApiError::status(400, "BadRequest", "the body of the request was not an object"));
         }
         if matches!(target.resource.as_str(), "tokenreviews" | "subjectaccessreviews") {
-            return Ok(object);
+            return Ok(object.into());
         }
         let meta = object["metadata"].clone();
         let name = match (meta["name"].as_str(), meta["generateName"].as_str()) {
@@ -142,7 +142,7 @@ impl Store {
             fields["generation"] = 1.into();
             object["status"] = json!({ "phase": "Pending", "qosClass": "BestEffort" });
         }
-        Ok(Value::clone(&self.put(key, target, object)))
+        Ok(self.put(key, target, object))
     }
 
     /// Refuses an update of an object that was changed since it was read.
@@ -165,9 +165,9 @@ impl Store {
         uid_holds(target, old, &new["metadata"]["uid"])?;
         if matches!(sub, Some("status" | "approval")) {
             let mut taken = Value::clone(old);
-            set_or_remove(&mut taken, "status", new.get("status").cloned());
+            set_or_remove(&mut taken, "status", new.get_mut("status").map(Value::take).filter(|s| !s.is_null()));
             for field in ["labels", "annotations", "finalizers"] {
-                set_or_remove(&mut taken["metadata"], field, new["metadata"].get(field).cloned());
+                set_or_remove(&mut taken["metadata"], field, new["metadata"].get_mut(field).map(Value::take));
             }
             new = taken;
         } else if matches!(target.resource.as_str(), "pods" | "nodes" | "certificatesigningrequests") {
@@ -182,7 +182,7 @@ impl Store {
             new[field] = old[field].clone();
         }
         if new == **old {
-            return Ok(new);
+            return Ok(Arc::clone(old));
         }
         if target.resource == "pods" && new["spec"] != old["spec"] {
             new["metadata"]["generation"] = (old["metadata"]["generation"].as_i64().unwrap_or(0) + 1).into();
@@ -190,7 +190,7 @@ impl Store {
         let key = key(target, target.name.as_deref().unwrap_or_default());
         let stored = self.put(key.clone(), target, new);
         self.drop_when_done(&key, &stored);
-        Ok(Value::clone(&stored))
+        Ok(stored)
     }
 
     /// An object that waited only for its last finalizer goes with it.
@@ -214,11 +214,11 @@ impl Store {
         let grace = if target.resource == "pods" { pod_grace(&old, asked) } else { 0 };
         let key = key(target, target.name.as_deref().unwrap_or_default());
         if grace == 0 && !has_finalizers(&old) {
-            return Ok(self.drop_object(&key).map_or(Value::Null, |o| Value::clone(&o)));
+            return Ok(self.drop_object(&key).unwrap_or_default());
         }
         let running = old["metadata"]["deletionGracePeriodSeconds"].as_i64();
         if running.is_some_and(|running| running <= grace) {
-            return Ok(Value::clone(&old));
+            return Ok(old);
         }
         let mut new = Value::clone(&old);
         let grace_s = u64::try_from(grace).unwrap_or_default();
@@ -229,7 +229,7 @@ impl Store {
         if let Some(generation) = meta["generation"].as_i64() {
             meta["generation"] = (generation + 1).into();
         }
-        Ok(Value::clone(&self.put(key, target, new)))
+        Ok(self.put(key, target, new))
     }
 
     fn delete_collection(&mut self, target: &Target, ask: &Ask<'_>) -> Answer {
@@ -239,7 +239,7 @@ impl Store {
             let one = Target { name: Some(text("name")), namespace: text("namespace"), ..target.clone() };
             self.delete(&one, ask)?;
         }
-        Ok(json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }))
+        Ok(json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }).into())
     }
 
     fn token(&mut self, target: &Target, account: &str, ask: &Ask<'_>) -> Answer {
@@ -262,7 +262,15 @@ impl Store {
         answer["apiVersion"] = "authentication.k8s.io/v1".into();
         answer["metadata"] = json!({ "name": account, "namespace": target.namespace });
         answer["status"] = json!({ "token": token, "expirationTimestamp": seconds(at) });
-        Ok(answer)
+        Ok(answer.into())
+    }
+}
+
+/// What a patch is applied to: of a sub-resource nothing else is taken over.
+fn patched_part(old: &Value, sub: Option<&str>) -> Value {
+    match sub {
+        Some("status" | "approval") => json!({ "metadata": old["metadata"], "status": old["status"] }),
+        _ => old.clone(),
     }
 }
 
