@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Over how long first ticks of probes are spread that go on after a change or a crash of their manager: so shortly that nobody
-/// misses a probe. Their second ticks are spread over a period, or a full node would probe everything in the same second for good.
+/// Over how long first ticks of probes are spread that go on after a change or a crash of their manager, but over no more than half a
+/// period: so shortly that no probe is late by a period. Their second ticks are spread over a period, or a full node would probe
+/// everything in the same second for good.
 const SPREAD_OF_RESUMED: Duration = Duration::from_secs(1);
 
 /// Over how long the first tick of a probe is spread: over a period while the daemon is younger than that (pod-lifecycle
@@ -14,7 +15,7 @@ pub fn spread(daemon_age: Duration, period: Duration, is_resumed: bool) -> Durat
     if daemon_age < period {
         period
     } else if is_resumed {
-        period.min(SPREAD_OF_RESUMED)
+        (period / 2).min(SPREAD_OF_RESUMED)
     } else {
         Duration::ZERO
     }
