@@ -115,7 +115,8 @@ impl Bosun {
             start.arg("--enable-faults");
         }
         start.args(&self.options.flags);
-        start.envs(of_the_unit());
+        // As its unit has it.
+        start.env("MALLOC_ARENA_MAX", "2");
         start.envs(self.options.env.iter().map(|(name, value)| (name, value)));
         Ok(())
     }
@@ -277,25 +278,5 @@ impl Drop for Bosun {
         if !self.kept {
             self.kill();
         }
-    }
-}
-
-/// The environment that the daemon's systemd unit gives it.
-fn of_the_unit() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let lines = include_str!("../../../../config/bosun.service").lines();
-    let words = lines.filter_map(|line| line.strip_prefix("Environment=")).flat_map(str::split_whitespace);
-    words.filter_map(|word| word.split_once('='))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::of_the_unit;
-
-    #[test]
-    fn both_units_give_the_daemon_the_same_environment() {
-        let unit: Vec<_> = of_the_unit().map(|(name, value)| format!("{name}={value}")).collect();
-        let drop_in = include_str!("../../../../config/kubeadm/20-bosun.conf");
-        let line = format!("Environment={}", unit.join(" "));
-        assert!(!unit.is_empty() && drop_in.lines().any(|l| l == line), "no line {line}");
     }
 }
