@@ -108,7 +108,9 @@ fn bind(mount: &v1::Mount, source: &MountSource, request: &Request<'_>) -> Resul
     }
     let propagation = propagation(mount, source.propagation).map_err(refused)?;
     let access = access(mount, request.node.recursive_read_only).map_err(refused)?;
-    let options: Vec<String> = ["rbind", propagation, access].map(str::to_owned).to_vec();
+    // An image is data (node-and-resources 6.14): nothing of it is run.
+    let data: &[&str] = if mount.image.is_some() { &["noexec", "nosuid", "nodev"] } else { &[] };
+    let options: Vec<String> = ["rbind", propagation, access].iter().chain(data).map(|o| (*o).to_owned()).collect();
     let mut made = MountBuilder::default()
         .destination(&mount.container_path)
         .typ("bind")

@@ -69,6 +69,7 @@ fn check(config: &v1::PodSandboxConfig, handler: &Handler, run: &Path) -> Done<(
         return Err(RuntimeError::Refused("sandbox config must include metadata".into()));
     }
     if users::range(config)?.is_some() {
+        users::refuse_shared_processes(config)?;
         users::check(&handler.node, run)?;
     }
     crate::sysctls::check(config)

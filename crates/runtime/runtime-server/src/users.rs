@@ -40,6 +40,19 @@ pub(crate) fn range(config: &v1::PodSandboxConfig) -> Done<Option<IdRange>> {
     }
 }
 
+/// Process 1 of a PID namespace that containers share is the node's root, with the node's files, and belongs to the users of the pod: who
+/// may trace processes there would have both.
+pub(crate) fn refuse_shared_processes(config: &v1::PodSandboxConfig) -> Done<()> {
+    let context = config.linux.as_ref().and_then(|l| l.security_context.as_ref());
+    let options = context.and_then(|c| c.namespace_options.as_ref());
+    match options.map(v1::NamespaceOption::pid) {
+        Some(v1::NamespaceMode::Pod) => Err(RuntimeError::Unsupported(
+            "a pod with users of its own (hostUsers: false) cannot share processes between its containers (shareProcessNamespace)".into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Whether such pods can run here.
 pub(crate) fn check(node: &NodeFacts, run: &Path) -> Done<()> {
     if !node.idmap_mounts {

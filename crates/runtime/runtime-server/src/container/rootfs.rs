@@ -20,6 +20,10 @@ const MAX_OPTIONS: usize = 4095;
 /// Who owns a file is changed without a copy of its data; the copies need not be on the disk, as no container outlives the machine.
 const METACOPY: &str = ",metacopy=on,volatile";
 
+/// How an image is mounted as a volume (node-and-resources 6.14: read-only, nothing of it is run).
+const DATA: MountFlags =
+    MountFlags::RDONLY.union(MountFlags::NOEXEC).union(MountFlags::NOSUID).union(MountFlags::NODEV);
+
 /// Mounts `lowers` (the topmost first) under `folder/upper` on `bundle/rootfs`; its files are given to the `users` of the pod, where it
 /// has some of its own.
 pub(crate) fn mount(lowers: &[PathBuf], users: Option<IdRange>, folder: &Path, bundle: &Path) -> Done<()> {
@@ -33,13 +37,13 @@ pub(crate) fn mount(lowers: &[PathBuf], users: Option<IdRange>, folder: &Path, b
     users.map_or(Ok(()), |range| owners::give(&target, range))
 }
 
-/// Mounts `lowers` (the topmost first) on a folder, to be read only.
+/// Mounts `lowers` (the topmost first) on a folder, to be read only: it is data, of which nothing is run.
 pub(crate) fn mount_read_only(lowers: &[PathBuf], target: &Path) -> Done<()> {
     match lowers {
         // overlayfs wants two at least.
         [only] => {
             rustix::mount::mount_bind(only, target).at("bind a layer on", target)?;
-            let flags = MountFlags::BIND | MountFlags::RDONLY;
+            let flags = MountFlags::BIND | DATA;
             rustix::mount::mount_remount(target, flags, c"").at("make read-only", target)
         }
         _ => overlay(lowers, None, "", target),
@@ -56,7 +60,7 @@ fn overlay(lowers: &[PathBuf], upper: Option<(&Path, &Path)>, more: &str, target
     let folder = common_folder(lowers);
     let options = options(lowers, folder, upper, more).map_err(RuntimeError::Refused)?;
     let options = std::ffi::CString::new(options).map_err(io::Error::from).at("mount", target)?;
-    let flags = if upper.is_none() { MountFlags::RDONLY } else { MountFlags::empty() };
+    let flags = if upper.is_none() { DATA } else { MountFlags::empty() };
     let mounted = || mount_fs("overlay", target, "overlay", flags, options.as_c_str()).map_err(io::Error::from);
     let done = match folder {
         // The folder of a process is that of all its threads; one that has left the others has its own, and ends with it.

@@ -216,7 +216,9 @@ impl Bed {
             let below = fs::read_dir(controller.path().join(&self.cgroup[1..])).into_iter().flatten().flatten();
             found.extend(below.filter(|e| e.path().is_dir()).map(|e| e.path().display().to_string()));
         }
-        found.extend(self.supervisors().iter().map(|pid| format!("process {pid}")));
+        let words = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let told = |pid: &i32| format!("process {pid}: {}", String::from_utf8_lossy(&words(pid)).replace('\0', " "));
+        found.extend(self.supervisors().iter().map(told));
         found
     }
 
