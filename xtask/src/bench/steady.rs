@@ -22,13 +22,7 @@ pub(super) fn cpu(bosun: &Bosun, pods: usize, report: &mut Report) -> anyhow::Re
 /// Share of a core over thirty seconds, the middle of three: work that comes once a minute, and other work on the machine, falls into some.
 pub(super) fn share(bosun: &Bosun, what: &str, must: f64, report: &mut Report) -> anyhow::Result<()> {
     const TIME: Duration = Duration::from_secs(30);
-    let one = |_| {
-        let (before, begin) = (used(bosun)?, Instant::now());
-        idle(TIME);
-        let (spent, time) = (used(bosun)?.saturating_sub(before), begin.elapsed());
-        anyhow::Ok(spent.as_secs_f64() / time.as_secs_f64() * 100.0)
-    };
-    let all = (0..3).map(one).collect::<Result<Vec<_>, _>>()?;
+    let all = (0..3).map(|_| share_in(bosun, TIME)).collect::<Result<Vec<_>, _>>()?;
     let each = all.iter().map(|share| format!("{share:.2}")).collect::<Vec<_>>().join(", ");
     report.add(
         what,
@@ -38,6 +32,14 @@ pub(super) fn share(bosun: &Bosun, what: &str, must: f64, report: &mut Report) -
         format!("middle of {each}, {} s each", TIME.as_secs()),
     );
     Ok(())
+}
+
+/// Share of a core in the next so much time, in per cent.
+pub(super) fn share_in(bosun: &Bosun, time: Duration) -> anyhow::Result<f64> {
+    let (before, begin) = (used(bosun)?, Instant::now());
+    idle(time);
+    let (spent, took) = (used(bosun)?.saturating_sub(before), begin.elapsed());
+    Ok(spent.as_secs_f64() / took.as_secs_f64() * 100.0)
 }
 
 /// Processor time of the daemon since its start.

@@ -60,10 +60,8 @@ fn measured(bed: &mut TestBed, bosun: &mut Bosun, pods: usize, text: &dyn Fn(&st
     wait_running(bosun, pods, Duration::from_secs(60))?;
     let summary = face::cost(bosun, "/stats/summary", 40)?.cpu;
     idle(SETTLES);
-    let before = steady::used(bosun)?;
-    idle(TIME);
-    let spent = steady::used(bosun)?.saturating_sub(before);
-    Ok(Use { rss: steady::rss(bosun)?, summary, idle: spent.as_secs_f64() / TIME.as_secs_f64() * 100.0 })
+    let idle = steady::share_in(bosun, TIME)?;
+    Ok(Use { rss: steady::rss(bosun)?, summary, idle })
 }
 
 fn clear(bosun: &Bosun) -> anyhow::Result<()> {

@@ -47,10 +47,7 @@ pub(super) fn rounds(bed: &mut TestBed, program: &Path, pods: usize, report: &mu
             let bosun = Bosun::start(bed, options)?;
             wait_running(&bosun, pods, Duration::from_secs(60))?;
             idle(Duration::from_secs(12));
-            let before = steady::used(&bosun)?;
-            idle(TIME);
-            let spent = steady::used(&bosun)?.saturating_sub(before);
-            cpu.push(spent.as_secs_f64() / TIME.as_secs_f64() * 100.0);
+            cpu.push(steady::share_in(&bosun, TIME)?);
             rss.push(steady::rss(&bosun)?);
             own.push(anonymous(&bosun)?);
         }

@@ -34,6 +34,8 @@ pub use facts::{
     AppArmor, DeviceKind, DeviceNode, ImageProcess, MountSource, NodeFacts, PodFiles, PodNamespaces, Request,
     SourcePropagation, UserFiles,
 };
+pub use mounts::is_image;
+pub use namespaces::pod_namespace_options;
 pub use resources::linux_resources;
 pub use security::{SeccompChoice, seccomp_choice};
 pub use spec::container_spec;

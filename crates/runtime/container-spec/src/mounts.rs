@@ -100,6 +100,12 @@ fn pod_files(request: &Request<'_>) -> Result<Vec<Mount>, SpecError> {
     given.map(|(to, from, access)| made(to, "bind", from, &["rbind", "rprivate", access])).collect()
 }
 
+/// Whether a mount of a config is an image (KEP-4639), not a path of the node.
+#[must_use]
+pub fn is_image(mount: &v1::Mount) -> bool {
+    mount.image.as_ref().is_some_and(|i| !i.image.is_empty())
+}
+
 /// One mount of the config.
 fn bind(mount: &v1::Mount, source: &MountSource, request: &Request<'_>) -> Result<Mount, SpecError> {
     let refused = |reason| SpecError::Mount { path: mount.container_path.clone(), reason };
@@ -109,7 +115,7 @@ fn bind(mount: &v1::Mount, source: &MountSource, request: &Request<'_>) -> Resul
     let propagation = propagation(mount, source.propagation).map_err(refused)?;
     let access = access(mount, request.node.recursive_read_only).map_err(refused)?;
     // An image is data (node-and-resources 6.14): nothing of it is run.
-    let data: &[&str] = if mount.image.is_some() { &["noexec", "nosuid", "nodev"] } else { &[] };
+    let data: &[&str] = if is_image(mount) { &["noexec", "nosuid", "nodev"] } else { &[] };
     let options: Vec<String> = ["rbind", propagation, access].iter().chain(data).map(|o| (*o).to_owned()).collect();
     let mut made = MountBuilder::default()
         .destination(&mount.container_path)

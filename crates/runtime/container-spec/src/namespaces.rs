@@ -16,7 +16,9 @@ pub(crate) struct Namespaces {
     pub(crate) gids: Vec<LinuxIdMapping>,
 }
 
-fn options_of_pod(sandbox: &v1::PodSandboxConfig) -> Option<&v1::NamespaceOption> {
+/// What a pod asks for of its namespaces.
+#[must_use]
+pub fn pod_namespace_options(sandbox: &v1::PodSandboxConfig) -> Option<&v1::NamespaceOption> {
     sandbox.linux.as_ref()?.security_context.as_ref()?.namespace_options.as_ref()
 }
 
@@ -26,7 +28,7 @@ fn options(config: &v1::ContainerConfig) -> Option<&v1::NamespaceOption> {
 
 /// Whether the pod uses the node's network.
 pub(crate) fn host_network(sandbox: &v1::PodSandboxConfig) -> bool {
-    options_of_pod(sandbox).is_some_and(|o| o.network() == v1::NamespaceMode::Node)
+    pod_namespace_options(sandbox).is_some_and(|o| o.network() == v1::NamespaceMode::Node)
 }
 
 /// Whether the container has users of its own.
@@ -49,7 +51,7 @@ pub(crate) fn namespaces(request: &Request<'_>) -> Result<Namespaces, SpecError>
     let options = options(request.config).unwrap_or(&none);
     let pod = request.namespaces;
     let mut all = vec![made(LinuxNamespaceType::Mount, None)];
-    let pods = options_of_pod(request.sandbox).unwrap_or(&none);
+    let pods = pod_namespace_options(request.sandbox).unwrap_or(&none);
     if joins("network", options.network(), pods.network())? {
         all.push(made(LinuxNamespaceType::Network, Some(there(&pod.network, "network")?)));
         all.push(made(LinuxNamespaceType::Uts, Some(there(&pod.uts, "UTS")?)));
@@ -113,7 +115,7 @@ fn users<'a>(
     options: &'a v1::NamespaceOption,
 ) -> Result<Option<&'a v1::UserNamespace>, SpecError> {
     let mine = options.userns_options.as_ref().filter(|u| u.mode() == v1::NamespaceMode::Pod);
-    let pods = options_of_pod(request.sandbox).and_then(|o| o.userns_options.as_ref());
+    let pods = pod_namespace_options(request.sandbox).and_then(|o| o.userns_options.as_ref());
     let pods = pods.filter(|u| u.mode() == v1::NamespaceMode::Pod);
     if mine != pods {
         return Err(SpecError::UserNamespaceDiffers);

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use container_spec::pod_namespace_options;
 use cri_api::v1;
 use pod_supervisor::ExitRecord;
 use pod_supervisor::record::{read_record, write_record};
@@ -100,9 +101,7 @@ impl SandboxRecord {
 
     /// Options of its namespaces.
     pub(crate) fn namespaces(&self) -> v1::NamespaceOption {
-        let linux = self.config.linux.as_ref();
-        let context = linux.and_then(|l| l.security_context.as_ref());
-        context.and_then(|s| s.namespace_options.clone()).unwrap_or_default()
+        pod_namespace_options(&self.config).cloned().unwrap_or_default()
     }
 
     /// Whether it is on the node's network.

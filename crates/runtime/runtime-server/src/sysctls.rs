@@ -1,6 +1,7 @@
 //! Kernel parameters of a pod: only those of namespaces that it has of its own, as runc has it (`libcontainer/configs/validate`). The
 //! others are the node's.
 
+use container_spec::pod_namespace_options;
 use cri_api::v1;
 
 use crate::error::{Done, RuntimeError};
@@ -33,7 +34,7 @@ fn dotted(name: &str) -> String {
 /// Refuses what would change the node.
 pub(crate) fn check(config: &v1::PodSandboxConfig) -> Done<()> {
     let Some(linux) = &config.linux else { return Ok(()) };
-    let options = linux.security_context.as_ref().and_then(|c| c.namespace_options.clone()).unwrap_or_default();
+    let options = pod_namespace_options(config).cloned().unwrap_or_default();
     let own = |mode: v1::NamespaceMode| mode == v1::NamespaceMode::Pod;
     let (network, ipc) = (own(options.network()), own(options.ipc()));
     for name in linux.sysctls.keys() {

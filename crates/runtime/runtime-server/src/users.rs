@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
-use container_spec::NodeFacts;
+use container_spec::{NodeFacts, pod_namespace_options};
 use cri_api::v1;
 use pod_supervisor::IdRange;
 
@@ -18,8 +18,7 @@ const PASSED_BY_GROUP: u32 = 0o710;
 
 /// The users that a pod has of its own: one range, the same for groups, as kubelets ask for.
 pub(crate) fn range(config: &v1::PodSandboxConfig) -> Done<Option<IdRange>> {
-    let context = config.linux.as_ref().and_then(|l| l.security_context.as_ref());
-    let users = context.and_then(|c| c.namespace_options.as_ref()).and_then(|o| o.userns_options.as_ref());
+    let users = pod_namespace_options(config).and_then(|o| o.userns_options.as_ref());
     let Some(users) = users else { return Ok(None) };
     let refused = |why: &str| Err(RuntimeError::Refused(format!("user namespace: {why}")));
     match users.mode() {
@@ -43,9 +42,7 @@ pub(crate) fn range(config: &v1::PodSandboxConfig) -> Done<Option<IdRange>> {
 /// Process 1 of a PID namespace that containers share is the node's root, with the node's files, and belongs to the users of the pod: who
 /// may trace processes there would have both.
 pub(crate) fn refuse_shared_processes(config: &v1::PodSandboxConfig) -> Done<()> {
-    let context = config.linux.as_ref().and_then(|l| l.security_context.as_ref());
-    let options = context.and_then(|c| c.namespace_options.as_ref());
-    match options.map(v1::NamespaceOption::pid) {
+    match pod_namespace_options(config).map(v1::NamespaceOption::pid) {
         Some(v1::NamespaceMode::Pod) => Err(RuntimeError::Unsupported(
             "a pod with users of its own (hostUsers: false) cannot share processes between its containers (shareProcessNamespace)".into(),
         )),
@@ -139,6 +136,19 @@ mod tests {
         ] {
             assert!(range(&asked(mode, uids, gids)).is_err(), "{mode:?} {uids:?} {gids:?}");
         }
+    }
+
+    #[test]
+    fn with_users_of_its_own_a_pod_shares_no_processes() {
+        use v1::NamespaceMode as M;
+        let good = (0, 65_536, 65_536);
+        for (mode, is_refused) in [(M::Pod, true), (M::Container, false), (M::Node, false)] {
+            let mut config = asked(M::Pod, &[good], &[good]);
+            let context = config.linux.as_mut().and_then(|l| l.security_context.as_mut()).expect("made above");
+            context.namespace_options.get_or_insert_default().pid = mode.into();
+            assert_eq!(refuse_shared_processes(&config).is_err(), is_refused, "{mode:?}");
+        }
+        refuse_shared_processes(&v1::PodSandboxConfig::default()).expect("it asks for nothing");
     }
 
     #[test]

@@ -166,7 +166,7 @@ async fn follow_plans(own: Covered, board: contract::board::BoardReader<model::P
     let (mut changes, mut seen) = (board.changes(), None);
     let mut newest: BTreeMap<model::PodUid, Timestamp> = BTreeMap::new();
     while changes.changed().await.is_ok() {
-        let changed = board.changed(&mut seen).unwrap_or_else(|| board.snapshot().into_keys().collect());
+        let changed = changed(&board, &mut seen);
         for (uid, row) in changed.into_iter().filter_map(|uid| Some((uid.clone(), board.get(&uid)?))) {
             let since = newest.get(&uid).copied().unwrap_or(Timestamp::ZERO);
             for t in row.transitions.iter().filter(|t| t.what.is_decision() && t.last >= since) {
@@ -197,6 +197,14 @@ fn of_state(state: &ContainerState) -> Option<String> {
         ContainerState { running: Some(_), .. } => Some("runs".to_owned()),
         ContainerState { .. } => None,
     }
+}
+
+/// The pods whose rows changed since they were looked at last, or all of them.
+pub(crate) fn changed<V: Send + Sync + 'static>(
+    board: &contract::board::BoardReader<model::PodUid, V>,
+    seen: &mut Option<u64>,
+) -> BTreeSet<model::PodUid> {
+    board.changed(seen).unwrap_or_else(|| board.snapshot().into_keys().collect())
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use serde_json::Value;
 use sim::{DISK, SimNode};
 use tokio::time::Instant;
 
-use crate::coverage::Covered;
+use crate::coverage::{self, Covered};
 use crate::history::{Fact, History, Of, Told, ToldContainer};
 
 /// The history of a node, as it grows. A clone is the same one.
@@ -101,7 +101,7 @@ impl Observer {
         tokio::task::spawn_local(async move {
             let (mut seen, mut newest) = (None, BTreeMap::new());
             while changes.changed().await.is_ok() {
-                let changed = board.changed(&mut seen).unwrap_or_else(|| board.snapshot().into_keys().collect());
+                let changed = coverage::changed(&board, &mut seen);
                 for (uid, row) in changed.into_iter().filter_map(|uid| Some((uid.clone(), board.get(&uid)?))) {
                     if newest.insert(uid.clone(), row.version) != Some(row.version) {
                         own.note(Fact::Version(uid.to_string(), row.version));
@@ -120,7 +120,7 @@ impl Observer {
 async fn follow_desired(own: Observer, board: BoardReader<PodUid, DesiredPod>) {
     let (mut changes, mut seen, mut told) = (board.changes(), None, BTreeSet::new());
     while changes.changed().await.is_ok() {
-        let changed = board.changed(&mut seen).unwrap_or_else(|| board.snapshot().into_keys().collect());
+        let changed = coverage::changed(&board, &mut seen);
         for uid in changed {
             let Some(row) = board.get(&uid) else {
                 told.remove(&uid);

@@ -100,6 +100,22 @@ fn propagation_and_access_are_checked_against_the_source() {
 }
 
 #[test]
+fn nothing_of_an_image_is_run() {
+    let image = |name: &str| Some(v1::ImageSpec { image: name.into(), ..Default::default() });
+    let options = |mount: v1::Mount| {
+        let f = Fixture::with(|f| give(f, mount, SourcePropagation::Private));
+        at(&f.json(), "/m").expect("mount")["options"].clone()
+    };
+    let read = v1::Mount { readonly: true, ..bind("/m") };
+    let of_image = options(v1::Mount { image: image("data"), ..read.clone() });
+    assert_eq!(of_image, json!(["rbind", "rprivate", "ro", "noexec", "nosuid", "nodev"]));
+    // A field that says nothing makes no image of a path.
+    for none in [None, image("")] {
+        assert_eq!(options(v1::Mount { image: none, ..read.clone() }), json!(["rbind", "rprivate", "ro"]));
+    }
+}
+
+#[test]
 fn mapped_mounts_need_a_runtime_that_makes_them() {
     let mapping = v1::IdMapping { host_id: 65536, container_id: 0, length: 65536 };
     let mount = v1::Mount { uid_mappings: vec![mapping], gid_mappings: vec![mapping], ..bind("/m") };

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use container_spec::is_image;
 use cri_api::v1;
 use host_linux::LinuxMounts;
 use ports::host::Mounter;
@@ -26,8 +27,8 @@ impl Volumes {
     /// Looks for them, and notes in each mount which image was meant (`image_ref`, KEP-5365).
     pub(crate) fn find(images: &dyn Images, mounts: &mut [v1::Mount], own_users: bool) -> Done<Self> {
         let mut found = BTreeMap::new();
-        for (number, mount) in mounts.iter_mut().enumerate() {
-            let Some(spec) = mount.image.as_mut().filter(|i| !i.image.is_empty()) else { continue };
+        for (number, mount) in mounts.iter_mut().enumerate().filter(|(_, m)| is_image(m)) {
+            let Some(spec) = mount.image.as_mut() else { continue };
             if !mount.readonly {
                 return Err(refused(&mount.container_path, "an image can only be mounted read-only"));
             }
