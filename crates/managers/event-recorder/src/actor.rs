@@ -13,8 +13,9 @@ use contract::pod_manager::DesiredPod;
 use model::event::{EventObject, EventType};
 use model::{PodUid, Timestamp};
 use ports::api::{ApiError, ApiServer, Method, PatchKind, Request, Throttle};
+use tokio::time::Instant;
 
-use crate::correlate::{Correlator, Verdict, key_of};
+use crate::correlate::{Correlator, Moment, Verdict, key_of};
 use crate::outbox::{Next, Outbox, Waiting};
 use crate::wire::Reporter;
 
@@ -86,6 +87,8 @@ pub struct EventRecorder {
     /// Versions of the pods that events are about.
     pods: BoardReader<PodUid, DesiredPod>,
     correlator: Correlator,
+    /// When it judged for the first time.
+    began: Option<Instant>,
     lines: VecDeque<Arc<EventEntry>>,
     dropped: u64,
     sink: Option<Sink>,
@@ -102,6 +105,7 @@ impl EventRecorder {
             view: crew.publisher(),
             pods: crew.board(),
             correlator: Correlator::default(),
+            began: None,
             lines: VecDeque::new(),
             dropped: 0,
             sink: None,
@@ -203,7 +207,9 @@ impl Handler<RecordEvent> for EventRecorder {
             self.dropped += 1;
             return self.publish();
         }
-        let now = Timestamp(ctx.clock().unix_nanos());
+        let clock = ctx.clock();
+        let uptime = clock.now().saturating_duration_since(*self.began.get_or_insert(clock.now()));
+        let now = Moment { wall: Timestamp(clock.unix_nanos()), uptime };
         match self.correlator.judge(&event, now) {
             Verdict::Show(line) => {
                 let line = EventEntry { annotations, ..line };

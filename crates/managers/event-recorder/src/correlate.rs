@@ -20,7 +20,7 @@ const SIMILAR_MAX: usize = 10;
 /// Texts are forgotten when none came for longer than this.
 const SIMILAR_WINDOW: Duration = Duration::from_secs(600);
 /// Events of one object that pass at once.
-const BURST: i64 = 25;
+const BURST: u32 = 25;
 /// Then one per this.
 const REFILL: Duration = Duration::from_secs(300);
 /// Objects, reasons and events remembered, each.
@@ -60,10 +60,19 @@ pub enum Verdict {
     Drop,
 }
 
+/// When something happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// As people read it, and as it may be set by them.
+    pub wall: Timestamp,
+    /// Since the recorder began, whatever becomes of the wall clock: what comes too often is a matter of this.
+    pub uptime: Duration,
+}
+
 #[derive(Debug, Default)]
 struct Similar {
     messages: Vec<LineKey>,
-    last: Timestamp,
+    last: Duration,
 }
 
 #[derive(Debug)]
@@ -74,9 +83,9 @@ struct Counted {
 
 #[derive(Debug)]
 struct Credit {
-    /// Nanoseconds of refill time saved up; an event costs [`REFILL`].
-    saved: i64,
-    at: Timestamp,
+    /// Refill time saved up; an event costs [`REFILL`].
+    saved: Duration,
+    at: Duration,
 }
 
 /// Remembers what it needs to judge the next event. Bounded.
@@ -106,12 +115,12 @@ impl Correlator {
     }
 
     /// Judges one occurrence. Dropped ones are counted too: the line shows the true number once another one is shown.
-    pub fn judge(&mut self, event: &NodeEvent, now: Timestamp) -> Verdict {
-        let (key, message) = self.aggregate(event, now);
-        let counted = self.counted.touch(&key, || Counted { count: 0, first: now });
+    pub fn judge(&mut self, event: &NodeEvent, now: Moment) -> Verdict {
+        let (key, message) = self.aggregate(event, now.uptime);
+        let counted = self.counted.touch(&key, || Counted { count: 0, first: now.wall });
         counted.count = counted.count.saturating_add(1);
         let (count, first) = (counted.count, counted.first);
-        if !self.spend(event, now) {
+        if !self.spend(event, now.uptime) {
             return Verdict::Drop;
         }
         let (reason, object) = (event.reason.to_string(), event.object.clone());
@@ -122,17 +131,17 @@ impl Correlator {
             object,
             count,
             first,
-            last: now,
+            last: now.wall,
             annotations: BTreeMap::new(),
         })
     }
 
     /// The line that the event belongs to, and its text.
-    fn aggregate(&mut self, event: &NodeEvent, now: Timestamp) -> (LineKey, String) {
+    fn aggregate(&mut self, event: &NodeEvent, now: Duration) -> (LineKey, String) {
         // Containers of one pod are one object here, as in the Go client.
         let group = LineKey::line(event.kind, &event.reason, &without_container(&event.object), None);
         let similar = self.similar.touch(&group, Similar::default);
-        if now.nanos_since(similar.last) > nanos(SIMILAR_WINDOW) {
+        if now.saturating_sub(similar.last) > SIMILAR_WINDOW {
             similar.messages.clear();
         }
         similar.last = now;
@@ -148,19 +157,17 @@ impl Correlator {
         (key, event.message.clone())
     }
 
-    fn spend(&mut self, event: &NodeEvent, now: Timestamp) -> bool {
-        let (cost, full) = (nanos(REFILL), nanos(REFILL) * BURST);
+    fn spend(&mut self, event: &NodeEvent, now: Duration) -> bool {
+        let full = REFILL * BURST;
         let is_of_a_place = event.object == EventObject::Node && event.reason.starts_with(PLACES);
         let key = LineKey::of(&(without_container(&event.object), is_of_a_place));
         let credit = self.credits.touch(&key, || Credit { saved: full, at: now });
-        // A wall clock that was set back earns nothing.
-        let earned = now.nanos_since(credit.at).max(0);
-        credit.saved = credit.saved.saturating_add(earned).min(full);
+        credit.saved = (credit.saved + now.saturating_sub(credit.at)).min(full);
         credit.at = now;
-        if credit.saved < cost {
+        if credit.saved < REFILL {
             return false;
         }
-        credit.saved -= cost;
+        credit.saved -= REFILL;
         true
     }
 }
@@ -190,8 +197,4 @@ fn without_container(object: &EventObject) -> EventObject {
         },
         EventObject::Node | EventObject::Unknown => object.clone(),
     }
-}
-
-fn nanos(d: Duration) -> i64 {
-    i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)
 }

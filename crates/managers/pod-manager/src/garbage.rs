@@ -6,7 +6,7 @@ mod plan;
 mod round;
 
 pub use plan::GcPolicy;
-pub(crate) use round::Round;
+pub(crate) use round::{Round, worker_line};
 
 /// Whether a round runs or is due. One runs at a time.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use contract::volume::MountedVolumes;
 use model::allocation::{Amounts, ResizeInProgress};
-use model::core::Pod;
+use model::core::{Pod, PodStatus};
 use model::runtime::{ContainerState, PodObservation};
 use model::{ContainerId, PodUid, Timestamp};
 use pod_plan::CrashBackoff;
@@ -118,6 +118,9 @@ pub struct Record {
     /// Of a static pod: restart counts that were told, where they are not 0. Of others the API server has them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, i32>,
+    /// Of a static pod that ran to its end: its last status. Nobody else has it once the runtime has nothing of the pod any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<Box<PodStatus>>,
 }
 
 /// What the runtime was told last of a container.

@@ -74,6 +74,10 @@ impl Job {
             self.event(EventType::Warning, "FailedSync", message.clone());
             Failure::new(message)
         })?;
+        if let Some(status) = self.memo.record.over.clone().filter(|_| observed.containers.is_empty()) {
+            self.publish(*status).await?;
+            return Ok(Synced::Terminal);
+        }
         // Marks of containers that are gone are of no use.
         self.memo.record.failed_starts.retain(|id| observed.containers.iter().any(|c| c.id.as_str() == id));
         self.note_exits(&observed);

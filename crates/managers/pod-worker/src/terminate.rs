@@ -108,7 +108,7 @@ impl Job {
         let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
         let status = self.ended(self.generate(&observed, true), kill);
         self.stage.set("its status to be taken");
-        self.publish(status).await?;
+        self.publish(status.clone()).await?;
         self.during(What::CleanUp, "", self.give_back()).await?;
         if kill.evicted {
             // Their layers and logs may be what the node is short of.
@@ -118,10 +118,21 @@ impl Job {
                 }
             }
         }
+        let stays_over = model::pod::is_static(&self.pod)
+            && !kill.deleted
+            && kill.reason.is_none()
+            && model::pod::is_terminal_phase(status.phase.as_deref());
+        if stays_over {
+            self.memo.record.over = Some(Box::new(status));
+            self.save_record().await;
+            self.chronicle.forget(&*self.deps.journal);
+        }
         self.stage.set("its last status to be taken");
         let last = TerminatePod { pod: self.pod.clone() };
         self.ask(last).await.map_err(|e| Failure::new(format!("status manager: {e}")))?;
-        self.forget_record();
+        if !stays_over {
+            self.forget_record();
+        }
         self.effects.hit("after clean up").await;
         Ok(())
     }

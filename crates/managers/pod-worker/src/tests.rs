@@ -70,6 +70,7 @@ struct Bench {
     wiring: Wiring,
     objects: Objects,
     net: Arc<FakeNet>,
+    journal: Arc<fakes::MemoryJournal>,
     _dir: tempfile::TempDir,
 }
 
@@ -123,17 +124,18 @@ impl Bench {
         wiring.set(with_handlers(&[("kata-qemu", false)]));
         let mut config = config(dir.path().to_path_buf());
         edit(&mut config);
+        let journal = Arc::new(journal);
         let deps = Arc::new(Deps {
             config: Arc::new(config),
             fs: Arc::new(fakes::LinuxFs),
             http: net.clone(),
-            journal: Arc::new(journal),
+            journal: journal.clone(),
         });
         let crew = wiring.member_crew(UID);
         let worker = kernel.spawn(Spec::new("pod-worker/u1"), move |_| {
             PodWorker::new(crew.succeed(), PodUid::from(UID), deps.clone())
         });
-        Self { world, worker, wiring, objects, net, _dir: dir }
+        Self { world, worker, wiring, objects, net, journal, _dir: dir }
     }
 
     async fn tell(&self, pod: &Pod, kind: UpdateKind) {

@@ -19,10 +19,16 @@ pub fn rejected(pod: &Pod, reason: &str, message: &str) -> PodStatus {
     PodStatus {
         phase: Some(pod_phase::FAILED.to_owned()),
         reason: Some(reason.to_owned()),
-        message: Some(format!("Pod was rejected: {message}")),
+        message: Some(rejection_message(message)),
         qos_class: Some(resources::qos_class(pod).as_str().to_owned()),
         ..PodStatus::default()
     }
+}
+
+/// How a status says why admission refused a pod.
+#[must_use]
+pub fn rejection_message(why: &str) -> String {
+    format!("Pod was rejected: {why}")
 }
 
 /// Restart counts do not go below those that were told before, by name of the container.

@@ -16,8 +16,12 @@ fn event(object: &EventObject, reason: &'static str, message: &str) -> NodeEvent
     NodeEvent { kind: EventType::Warning, reason: reason.into(), message: message.into(), object: object.clone() }
 }
 
-fn at(seconds: i64) -> Timestamp {
-    Timestamp::from_secs(1_000_000 + seconds)
+fn wall(seconds: u64) -> Timestamp {
+    Timestamp::from_secs(1_000_000 + i64::try_from(seconds).expect("a small number"))
+}
+
+fn at(seconds: u64) -> Moment {
+    Moment { wall: wall(seconds), uptime: Duration::from_secs(seconds) }
 }
 
 fn shown(verdict: Verdict) -> EventEntry {
@@ -32,10 +36,10 @@ fn identical_events_are_one_line_with_a_count() {
     let mut c = Correlator::default();
     let e = event(&pod("p", "app"), "BackOff", "back-off");
     let first = shown(c.judge(&e, at(0)));
-    assert_eq!((first.count, first.first, first.last), (1, at(0), at(0)));
+    assert_eq!((first.count, first.first, first.last), (1, wall(0), wall(0)));
     shown(c.judge(&e, at(5)));
     let third = shown(c.judge(&e, at(9)));
-    assert_eq!((third.count, third.first, third.last), (3, at(0), at(9)));
+    assert_eq!((third.count, third.first, third.last), (3, wall(0), wall(9)));
     assert_eq!(key_of(&first), key_of(&third));
 }
 
@@ -88,7 +92,7 @@ fn containers_of_a_pod_are_combined_together() {
 
 #[test]
 fn ten_quiet_minutes_end_the_combining() {
-    let combined = |pause: i64| {
+    let combined = |pause: u64| {
         let mut c = Correlator::default();
         for n in 0..11 {
             shown(c.judge(&event(&pod("p", ""), "FailedMount", &format!("m{n}")), at(0)));
@@ -135,15 +139,19 @@ fn who_serves_a_role_is_told_also_of_a_node_that_said_too_much() {
 }
 
 #[test]
-fn a_clock_set_back_neither_earns_nor_costs() {
-    let mut c = Correlator::default();
-    let e = event(&pod("p", ""), "Failed", "x");
-    for _ in 0..25 {
-        c.judge(&e, at(10_000));
+fn a_clock_that_is_set_neither_earns_nor_costs() {
+    for set_to in [0, 100_000] {
+        let mut c = Correlator::default();
+        let e = event(&pod("p", ""), "Failed", "x");
+        for _ in 0..25 {
+            c.judge(&e, at(10_000));
+        }
+        let later = |seconds| Moment { wall: wall(set_to + seconds), ..at(10_000 + seconds) };
+        assert_eq!(c.judge(&e, later(0)), Verdict::Drop);
+        assert_eq!(c.judge(&e, later(299)), Verdict::Drop);
+        let line = shown(c.judge(&e, later(300)));
+        assert_eq!((line.count, line.last), (28, wall(set_to + 300)), "people read the wall clock");
     }
-    assert_eq!(c.judge(&e, at(0)), Verdict::Drop);
-    assert_eq!(c.judge(&e, at(299)), Verdict::Drop);
-    assert_ne!(c.judge(&e, at(300)), Verdict::Drop);
 }
 
 #[test]
@@ -153,26 +161,26 @@ fn recovered_lines_go_on_counting() {
     c.judge(&e, at(0));
     let line = shown(c.judge(&e, at(1)));
     let next = shown(Correlator::recovered([&line]).judge(&e, at(2)));
-    assert_eq!((next.count, next.first), (3, at(0)));
+    assert_eq!((next.count, next.first), (3, wall(0)));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_object_shows_more_than_its_credit(gaps in prop::collection::vec(0_i64..400, 1..200)) {
+    fn no_object_shows_more_than_its_credit(gaps in prop::collection::vec(0_u64..400, 1..200)) {
         let mut c = Correlator::default();
         let e = event(&pod("p", ""), "Failed", "x");
         let (mut now, mut passed) = (0, 0);
         for gap in gaps {
             now += gap;
-            passed += i64::from(c.judge(&e, at(now)) != Verdict::Drop);
+            passed += u64::from(c.judge(&e, at(now)) != Verdict::Drop);
             prop_assert!(passed <= 25 + now / 300);
         }
     }
 
     #[test]
-    fn shown_counts_never_go_back(texts in prop::collection::vec((0_u8..14, 0_i64..700), 1..120)) {
+    fn shown_counts_never_go_back(texts in prop::collection::vec((0_u8..14, 0_u64..700), 1..120)) {
         let mut c = Correlator::default();
         let mut last = std::collections::BTreeMap::new();
         let mut now = 0;

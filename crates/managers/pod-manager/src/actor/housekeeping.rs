@@ -208,15 +208,26 @@ impl PodManager {
     }
 
     fn kill_orphan(&mut self, uid: &PodUid) {
-        let desired = self.desired.pod(uid).is_some() && !self.admission.is_rejected(uid);
         // One that was told already may have died over it: what it has not shown is said again.
-        if !desired && self.workers.row(uid).is_none() {
-            tracing::info!(%uid, "stopping a pod that no source knows");
-            if !self.workers.made().contains(uid) {
-                metrics::pods::ORPHANED_RUNTIME_PODS.inc();
+        if self.workers.row(uid).is_some() {
+            return;
+        }
+        match (self.desired.pod(uid).cloned(), self.admission.rejection(uid).cloned()) {
+            (Some(_), None) => {}
+            (Some(pod), Some((reason, message))) => {
+                tracing::info!(%uid, reason, "stopping a pod that ran before and is refused now");
+                let reason = Some((reason, pod_status::patch::rejection_message(&message)));
+                let request = KillRequest { reason, ..KillRequest::default() };
+                self.workers.start(uid, Some(pod), UpdateKind::Kill(request));
             }
-            let request = KillRequest { grace_s: Some(1), deleted: true, ..KillRequest::default() };
-            self.workers.start(uid, None, UpdateKind::Kill(request));
+            (None, _) => {
+                tracing::info!(%uid, "stopping a pod that no source knows");
+                if !self.workers.made().contains(uid) {
+                    metrics::pods::ORPHANED_RUNTIME_PODS.inc();
+                }
+                let request = KillRequest { grace_s: Some(1), deleted: true, ..KillRequest::default() };
+                self.workers.start(uid, None, UpdateKind::Kill(request));
+            }
         }
     }
 
@@ -224,6 +235,8 @@ impl PodManager {
         if !self.workers.retire(uid) {
             return;
         }
+        // A static pod that ran to its end is remembered as long as its manifest is there. One that comes again begins anew.
+        self.tools.deps.journal.put_soon(&garbage::worker_line(uid), None);
         self.leave(uid);
         self.schedule_housekeeping(ctx);
         if self.garbage.schedule() {

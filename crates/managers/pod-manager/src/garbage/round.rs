@@ -16,6 +16,12 @@ use crate::deps::Tools;
 
 /// Journal lines of pod workers.
 const WORKER_LINES: [&str; 2] = ["worker/", "history/"];
+
+/// The journal line in which a pod's worker keeps what it has to remember.
+pub(crate) fn worker_line(uid: &PodUid) -> String {
+    format!("{}{uid}", WORKER_LINES[0])
+}
+
 /// Removals under way at the same time.
 const REMOVALS: usize = 4;
 

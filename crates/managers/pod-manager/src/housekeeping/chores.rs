@@ -173,7 +173,8 @@ fn missing_workers(situation: &Situation, out: &mut Vec<Chore>) {
             out.push(Chore::CreateWorker(uid.clone()));
         } else if pod.deleting && !in_runtime {
             out.push(Chore::FinishPod(uid.clone()));
-        } else if pod.rejected && !pod.terminal && !pod.told {
+        } else if pod.rejected && !pod.terminal && !pod.told && !in_runtime {
+            // One that still runs is ended by a worker, which tells how its containers ended, too.
             out.push(Chore::TellRejection(uid.clone()));
         }
     }

@@ -207,6 +207,23 @@ fn an_orphan_whose_kill_was_lost_is_told_again() {
 }
 
 #[test]
+fn a_refused_pod_that_runs_already_is_ended_with_its_own_grace_and_tells_why() {
+    run(18, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        StandIn::on(&bench.wiring).answer(|_: &Relist| Ok(()));
+        let mut pod = PodObservation::empty("u1".into(), "default", "u1");
+        pod.sandboxes.push(SandboxObservation::new("s", 0, true));
+        fakes::observe(&bench.wiring, pod);
+        bench.set(Source::Api, &[asking("u1", "64", 0)]).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(bench.rejection("u1").as_deref(), Some("OutOfcpu"));
+        let heard = bench.heard();
+        assert!(heard.contains(&"worker u1 kill None Some(\"OutOfcpu\")".to_owned()), "{heard:?}");
+        assert!(!heard.iter().any(|word| word.starts_with("status u1")), "its worker does: {heard:?}");
+    });
+}
+
+#[test]
 fn a_critical_pod_starts_when_its_victims_are_gone() {
     with_bench(Setup::default(), async |bench| {
         bench.know_node(&[]);

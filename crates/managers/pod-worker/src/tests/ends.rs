@@ -1,6 +1,7 @@
 //! How pods of the API end.
 
 use super::*;
+use crate::memo::Record;
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 fn condition(status: &PodStatus, type_: &str) -> Option<(String, String, String)> {
@@ -93,6 +94,66 @@ fn a_pod_past_its_deadline_is_stopped_and_failed() {
         assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("DeadlineExceeded")));
         assert_eq!(bench.events("DeadlineExceeded").len(), 1);
     });
+}
+
+impl Bench {
+    fn record(&self) -> Option<Record> {
+        Record::load(&*self.journal, &UID.into())
+    }
+
+    async fn start_static(&self, pod: &Pod) {
+        self.tell(pod, UpdateKind::Create).await;
+        self.worker.ask(contract::pod_worker::GrantStart { uid: UID.into() }, ASK).await.unwrap();
+        let_work().await;
+    }
+}
+
+fn static_and_never_again() -> Pod {
+    let mut pod = pod(json!({}), json!({ "restartPolicy": "Never" }));
+    pod.metadata.annotations.get_or_insert_default().insert("kubernetes.io/config.source".into(), "file".into());
+    pod
+}
+
+/// An image collection or a new runtime takes the containers, which nobody else remembers.
+#[test]
+fn a_static_pod_that_ran_to_its_end_is_over_though_the_runtime_has_nothing_of_it() {
+    run(8, |kernel| async move {
+        let pod = static_and_never_again();
+        let mut ended = left_running(&pod);
+        ended.containers[0].state = ContainerState::Exited;
+        let bench = Bench::start(&kernel, ended);
+        bench.start_static(&pod).await;
+        assert_eq!((bench.phase(), bench.last_status().phase.as_deref()), (WorkerPhase::Finished, Some("Succeeded")));
+        let record = bench.record().expect("it is remembered");
+        run_again(&kernel, &pod, &record).await;
+    });
+}
+
+async fn run_again(kernel: &Kernel, pod: &Pod, record: &Record) {
+    let next = Bench::start_with_record(kernel, nothing(), record);
+    next.start_static(pod).await;
+    assert_eq!((next.phase(), next.last_status().phase.as_deref()), (WorkerPhase::Finished, Some("Succeeded")));
+    let statuses = next.last_status().container_statuses.unwrap();
+    assert_eq!(statuses[0].state.as_ref().unwrap().terminated.as_ref().unwrap().exit_code, 0);
+    assert!(!next.see(|w| w.words.contains(&"RunPodSandbox".to_owned())));
+    assert_eq!(next.record().as_ref().map(|r| r.over.is_some()), Some(true), "and the next daemon knows, too");
+}
+
+#[test]
+fn a_static_pod_that_the_node_stopped_or_whose_manifest_went_is_not_remembered() {
+    for kill in [
+        KillRequest { reason: Some(("Terminated".to_owned(), "the node shuts down".to_owned())), ..KillRequest::default() },
+        KillRequest { deleted: true, ..KillRequest::default() },
+    ] {
+        run(9, move |kernel| async move {
+            let bench = Bench::start(&kernel, nothing());
+            let pod = static_and_never_again();
+            bench.start_static(&pod).await;
+            assert_eq!(bench.phase(), WorkerPhase::Syncing);
+            bench.tell(&pod, UpdateKind::Kill(kill)).await;
+            assert_eq!((bench.phase(), bench.record()), (WorkerPhase::Finished, None));
+        });
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Counted are the pods that the daemon had let in before, in its present life, and that have a sandbox still. Not counted, as with a
 //! kubelet: pods that are being stopped and that no source has (their manifest is gone or was written anew, or they were deleted by
-//! force), as it counts what its sources have told it so far (`GetActivePods`); pods of an earlier life of the daemon of which the
+//! force or are unknown to an API server that was restored), as it counts what its sources have told it so far (`GetActivePods`); pods of an earlier life of the daemon of which the
 //! present one does not know yet, as it learns of pods one source after the other; and pods that have run to their end.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +37,8 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
             }
             Fact::Down => seen.admitted.clear(),
             Fact::SourceGone(pod) => seen.here.retain(|_, (_, of, _)| of != pod),
+            // Of a mirror it is another UID.
+            Fact::Gone(_, uid) => seen.here.retain(|_, (of, ..)| of != uid),
             Fact::Made(of, _) if of.name.is_empty() => {
                 let shape = seen.shapes.get(of.pod.as_str());
                 let is_critical = shape.is_some_and(|s| s.priority.is_some());
@@ -126,6 +128,7 @@ mod tests {
         assert_eq!(after([Fact::Ended(of("p"), 0, Cause::Term), admitted("q")]), 0);
         assert_eq!(after([admitted("q"), Fact::Ended(of("p"), 0, Cause::Term)]), 0);
         assert_eq!(after([Fact::SourceGone("p".to_owned()), admitted("q")]), 0);
+        assert_eq!(after([Fact::Gone("p".to_owned(), of("p").uid), admitted("q")]), 0);
     }
 
     #[test]

@@ -54,8 +54,12 @@ impl Stage {
         let observer = Observer::new();
         let failing: Arc<Mutex<BTreeSet<String>>> = Arc::default();
         let runtime = &node.world.runtime;
-        runtime.add_images(&["app:1", "app:2", "tool:1"]);
-        runtime.registry("pulled:1", Pull::Succeeds(Duration::from_secs(2)));
+        let here = ["app:1", "app:2", "tool:1"];
+        runtime.add_images(&here);
+        // What is removed when the disk runs short can be pulled again.
+        for image in here.iter().chain(["pulled:1"].iter()) {
+            runtime.registry(image, Pull::Succeeds(Duration::from_secs(2)));
+        }
         let sick = failing.clone();
         runtime.on_exec(move |call| {
             let is_probe = call.command.first().is_some_and(|c| c == "look");

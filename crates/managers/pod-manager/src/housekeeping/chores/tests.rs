@@ -150,9 +150,9 @@ fn one_row_per_leftover() {
             vec![],
         ),
         (
-            "a rejected pod that still runs is killed as an orphan",
+            "a rejected pod that still runs is ended by a worker, which tells how",
             |w| {
-                w.desired.insert(u(), DesiredFacts { rejected: true, told: true, ..desired() });
+                w.desired.insert(u(), DesiredFacts { rejected: true, ..desired() });
                 w.runtime.insert(u(), true);
             },
             vec![KillRuntimeOrphan(u())],
