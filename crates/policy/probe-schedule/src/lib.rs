@@ -14,7 +14,7 @@ pub mod target;
 pub mod words;
 mod worker;
 
-pub use schedule::{Schedule, spread};
+pub use schedule::{First, Schedule, first, until_place};
 pub use seen::{Life, Seen, SeenContainer, told};
 pub use settings::{Settings, probes_of};
 pub use worker::{Change, Idle, Next, Tick, Times, Worker};

@@ -3,21 +3,45 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Over how long first ticks of probes are spread that go on after a change or a crash of their manager, but over no more than half a
-/// period: so shortly that no probe is late by a period. Their second ticks are spread over a period, or a full node would probe
-/// everything in the same second for good.
-const SPREAD_OF_RESUMED: Duration = Duration::from_secs(1);
+use model::Timestamp;
 
-/// Over how long the first tick of a probe is spread: over a period while the daemon is younger than that (pod-lifecycle
-/// 8.1), briefly for one that goes on (`is_resumed`), not at all for others.
+/// How long it is until a probe's place in its period. The place follows from what the probe is called and from the time of the day, so
+/// that everybody who has charge of it, in whichever process, probes at the same moments: whoever takes over goes on in step, and a
+/// full node does not probe everything in the same second.
 #[must_use]
-pub fn spread(daemon_age: Duration, period: Duration, is_resumed: bool) -> Duration {
-    if daemon_age < period {
-        period
-    } else if is_resumed {
-        (period / 2).min(SPREAD_OF_RESUMED)
-    } else {
-        Duration::ZERO
+pub fn until_place(called: &str, wall: Timestamp, period: Duration) -> Duration {
+    let period = period.as_nanos().max(1);
+    let place = (u128::from(fnv1a(called.as_bytes())) * period) >> 64;
+    let passed = u128::try_from(wall.0).unwrap_or(0) % period;
+    let nanos = (place + period - passed) % period;
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// FNV-1a of 64 bits: small, and the same in all builds.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// When a probe ticks first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// Now.
+    AtOnce,
+    /// At its place in the period.
+    AtPlace,
+    /// At its place or half a period before, whichever comes first, and from then on at its place: whoever had it before may have probed
+    /// at another place, and no probe is to be late by a period.
+    GoesOn,
+}
+
+/// When a probe ticks first: at its place while the daemon is younger than a period (pod-lifecycle 8.1: spread over it), soon where it
+/// goes on with what was fine (`goes_on`), else at once.
+#[must_use]
+pub fn first(daemon_age: Duration, period: Duration, goes_on: bool) -> First {
+    match (daemon_age < period, goes_on) {
+        (_, true) => First::GoesOn,
+        (true, false) => First::AtPlace,
+        (false, false) => First::AtOnce,
     }
 }
 
@@ -48,16 +72,15 @@ impl<K: Ord + Clone> Default for Schedule<K> {
 }
 
 impl<K: Ord + Clone> Schedule<K> {
-    /// Adds a probe, or begins it anew. Its first tick comes within `spread` (see [`spread`]), where `jitter` in [0, 1) says; the
-    /// second is earlier or later than a period after it by up to half a period, so that ticks are spread over the period.
-    pub fn insert(&mut self, key: K, now: Duration, spread: Duration, period: Duration, jitter: f64) {
+    /// Adds a probe, or begins it anew. Its place in the period is `until_place` from now on (see [`until_place`]).
+    pub fn insert(&mut self, key: K, now: Duration, first: First, until_place: Duration, period: Duration) {
         self.remove(&key);
         let period = period.max(Duration::from_millis(1));
-        let jitter = jitter.clamp(0.0, 1.0);
-        let due = now + spread.mul_f64(jitter);
-        let lag = period.saturating_sub(spread).mul_f64(jitter);
-        let second = if lag < period / 2 { due + period + lag } else { due + lag };
-        let then = (!spread.is_zero()).then_some(second);
+        let (due, then) = match (first, until_place.checked_sub(period / 2)) {
+            (First::AtOnce, _) => (now, None),
+            (First::GoesOn, Some(until_half)) => (now + until_half, Some(now + until_place)),
+            (First::AtPlace | First::GoesOn, _) => (now + until_place, None),
+        };
         self.queue.insert((due, key.clone()));
         self.entries.insert(key, Entry { due, then, period, running: false, missed: false });
     }

@@ -142,7 +142,10 @@ async fn run_again(kernel: &Kernel, pod: &Pod, record: &Record) {
 #[test]
 fn a_static_pod_that_the_node_stopped_or_whose_manifest_went_is_not_remembered() {
     for kill in [
-        KillRequest { reason: Some(("Terminated".to_owned(), "the node shuts down".to_owned())), ..KillRequest::default() },
+        KillRequest {
+            reason: Some(("Terminated".to_owned(), "the node shuts down".to_owned())),
+            ..KillRequest::default()
+        },
         KillRequest { deleted: true, ..KillRequest::default() },
     ] {
         run(9, move |kernel| async move {

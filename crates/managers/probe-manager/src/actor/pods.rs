@@ -10,7 +10,7 @@ use contract::status::StatusEntry;
 use model::core::Pod;
 use model::probe::{ProbeKind, ProbeVerdict};
 use model::{PodUid, pod};
-use probe_schedule::{Life, Seen, Worker, probes_of, spread};
+use probe_schedule::{Life, Seen, Worker, first, probes_of, until_place};
 
 use super::ProbeManager;
 use crate::Known;
@@ -48,17 +48,17 @@ impl ProbeManager {
             }
             let seen = status.as_ref().and_then(|s| Seen::of(&pod, container, &s.status).container);
             let verdict = seen.and_then(|c| Some((former.as_ref()?.verdict(&c.id, kind)?, c.id)));
-            // Not spread where a pod waits for a probe.
-            let is_fine = matches!(&verdict, Some((ProbeVerdict::Success, _)));
+            // At once where a pod waits for a probe.
+            let goes_on = matches!(&verdict, Some((ProbeVerdict::Success, _)));
             let worker = match verdict {
                 Some((verdict, id)) => Worker::resumed(settings, deleting, id, verdict),
                 None => Worker::new(settings, deleting),
             };
             let name: Arc<str> = container.name.as_str().into();
             entry.add(&name, worker);
+            let until_place = until_place(&format!("{uid}/{name}/{kind}"), Self::wall(ctx), settings.period);
             let id = ProbeId { uid: uid.clone(), container: name, kind };
-            let spread = spread(age, settings.period, is_fine);
-            self.schedule.insert(id, now, spread, settings.period, ctx.rng().f64());
+            self.schedule.insert(id, now, first(age, settings.period, goes_on), until_place, settings.period);
         }
         if entry.workers.is_empty() && former.is_none() {
             return;

@@ -2,18 +2,21 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::{Schedule, spread};
+use model::Timestamp;
+
+use crate::First::{AtOnce, AtPlace, GoesOn};
+use crate::{Schedule, first, until_place};
 
 fn s(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-const AT_ONCE: Duration = Duration::ZERO;
+const NO_WAIT: Duration = Duration::ZERO;
 
 #[test]
 fn a_probe_ticks_at_once_and_then_once_per_period() {
     let mut x = Schedule::default();
-    x.insert("a", s(100), AT_ONCE, s(10), 0.7);
+    x.insert("a", s(100), AtOnce, NO_WAIT, s(10));
     assert_eq!(x.next_due(), Some(s(100)));
     assert_eq!(x.pop_due(s(100)), ["a"]);
     assert_eq!(x.pop_due(s(109)), Vec::<&str>::new());
@@ -24,41 +27,68 @@ fn a_probe_ticks_at_once_and_then_once_per_period() {
 #[test]
 fn first_ticks_are_spread_while_the_daemon_is_young_and_after_a_change_8_1() {
     let rows = [
-        ("younger than a period", s(9), false, s(10)),
-        ("younger, goes on", s(9), true, s(10)),
-        ("exactly a period", s(10), false, s(0)),
-        ("older", s(11), false, s(0)),
-        ("older, goes on", s(11), true, s(1)),
+        ("younger than a period", s(9), false, AtPlace),
+        ("younger, goes on", s(9), true, GoesOn),
+        ("exactly a period", s(10), false, AtOnce),
+        ("older", s(11), false, AtOnce),
+        ("older, goes on", s(11), true, GoesOn),
     ];
-    for (name, age, is_resumed, want) in rows {
-        assert_eq!(spread(age, s(10), is_resumed), want, "{name}");
+    for (name, age, goes_on, want) in rows {
+        assert_eq!(first(age, s(10), goes_on), want, "{name}");
     }
-    assert_eq!(spread(s(1), Duration::from_millis(10), true), Duration::from_millis(5), "half a period at most");
     let mut x = Schedule::default();
-    x.insert("a", s(100), s(10), s(20), 0.5);
+    x.insert("a", s(100), AtPlace, s(5), s(20));
     assert_eq!(x.next_due(), Some(s(105)));
 }
 
 #[test]
-fn what_goes_on_after_a_change_is_probed_soon_and_then_spread_over_the_period() {
-    let mut x = Schedule::default();
-    for n in 0..100_u32 {
-        x.insert(n, s(100), spread(s(1000), s(10), true), s(10), f64::from(n) / 100.0);
+fn who_takes_over_goes_on_in_step() {
+    let (period, called) = (s(10), "uid/app/Readiness");
+    let at = |seconds: u64| Timestamp::from_secs(1_800_000_000 + i64::try_from(seconds).unwrap());
+    let until = until_place(called, at(0), period);
+    assert!(until < period);
+    for later in [1, 7, 10, 12_345] {
+        // Both are after the same number of whole periods.
+        let place = s(later) + until_place(called, at(later), period);
+        assert_eq!((place.as_nanos() - until.as_nanos()) % period.as_nanos(), 0, "{later}");
     }
-    assert_eq!(x.pop_due(s(101)).len(), 100, "nobody waits for longer than a second");
-    let mut at = [0; 16];
-    for second in 1..=16_u64 {
-        at[second as usize - 1] = x.pop_due(s(101 + second)).len();
+    assert_eq!(
+        until_place(called, Timestamp(-5), period),
+        until_place(called, Timestamp(0), period),
+        "before all time"
+    );
+}
+
+#[test]
+fn places_of_many_probes_are_spread_over_the_period() {
+    let mut at = [0_u32; 10];
+    for n in 0..200 {
+        let called = format!("5eed0000-0000-4000-8000-{n:012x}/c0/Readiness");
+        let until = until_place(&called, Timestamp(0), s(10));
+        at[usize::try_from(until.as_secs()).unwrap()] += 1;
     }
-    assert!(at[..3].iter().all(|n| *n == 0) && at[4..14].iter().all(|n| (5..25).contains(n)), "{at:?}");
-    let per_second: Vec<usize> = (1..=10).map(|n| x.pop_due(s(117 + n)).len()).collect();
-    assert!(per_second.iter().all(|n| (8..=14).contains(n)), "{per_second:?}");
+    assert!(at.iter().all(|n| (8..=36).contains(n)), "{at:?}");
+}
+
+#[test]
+fn what_goes_on_ticks_within_half_a_period_and_then_at_its_place() {
+    let table = [(s(3), [103, 113, 123]), (s(5), [100, 105, 115]), (s(9), [104, 109, 119])];
+    for (until, want) in table {
+        let mut x = Schedule::default();
+        x.insert("a", s(100), GoesOn, until, s(10));
+        let ticks = want.map(|_| {
+            let due = x.next_due().unwrap();
+            assert_eq!(x.pop_due(due), ["a"]);
+            due.as_secs()
+        });
+        assert_eq!(ticks, want, "{until:?}");
+    }
 }
 
 #[test]
 fn missed_periods_are_not_replayed_and_the_phase_stays() {
     let mut x = Schedule::default();
-    x.insert("a", s(0), AT_ONCE, s(10), 0.0);
+    x.insert("a", s(0), AtOnce, NO_WAIT, s(10));
     assert_eq!(x.pop_due(s(0)), ["a"]);
     assert_eq!(x.pop_due(s(47)), ["a"]);
     assert_eq!(x.next_due(), Some(s(50)));
@@ -67,7 +97,7 @@ fn missed_periods_are_not_replayed_and_the_phase_stays() {
 #[test]
 fn a_tick_during_a_run_is_made_up_for_once() {
     let mut x = Schedule::default();
-    x.insert("a", s(0), AT_ONCE, s(1), 0.0);
+    x.insert("a", s(0), AtOnce, NO_WAIT, s(1));
     assert_eq!(x.pop_due(s(0)), ["a"]);
     x.begin(&"a");
     assert_eq!(x.pop_due(s(1)), Vec::<&str>::new());
@@ -81,7 +111,7 @@ fn a_tick_during_a_run_is_made_up_for_once() {
 #[test]
 fn a_trigger_counts_the_period_anew() {
     let mut x = Schedule::default();
-    x.insert("a", s(0), AT_ONCE, s(10), 0.0);
+    x.insert("a", s(0), AtOnce, NO_WAIT, s(10));
     x.pop_due(s(0));
     x.trigger(&"a", s(3));
     assert_eq!(x.pop_due(s(3)), ["a"]);
@@ -94,7 +124,7 @@ fn a_trigger_counts_the_period_anew() {
 #[test]
 fn a_hastened_tick_never_comes_later() {
     let mut x = Schedule::default();
-    x.insert("a", s(0), AT_ONCE, s(10), 0.0);
+    x.insert("a", s(0), AtOnce, NO_WAIT, s(10));
     x.pop_due(s(0));
     x.hasten(&"a", s(1));
     assert_eq!(x.next_due(), Some(s(1)));
@@ -107,7 +137,7 @@ fn a_hastened_tick_never_comes_later() {
 #[test]
 fn a_removed_probe_is_gone() {
     let mut x = Schedule::default();
-    x.insert("a", s(0), AT_ONCE, s(1), 0.0);
+    x.insert("a", s(0), AtOnce, NO_WAIT, s(1));
     x.begin(&"a");
     x.remove(&"a");
     assert!(x.is_empty() && x.next_due().is_none() && !x.contains(&"a"));
@@ -120,7 +150,7 @@ fn a_removed_probe_is_gone() {
 fn the_earliest_comes_first() {
     let mut x = Schedule::default();
     for (key, at) in [("c", 3), ("a", 5), ("b", 1)] {
-        x.insert(key, s(at), AT_ONCE, s(60), 0.0);
+        x.insert(key, s(at), AtOnce, NO_WAIT, s(60));
     }
     assert_eq!(x.pop_due(s(10)), ["b", "c", "a"]);
     assert_eq!(x.len(), 3);
@@ -131,7 +161,7 @@ proptest! {
     #[test]
     fn phases_never_drift(period in 1..20u64, first in 0..50u64, steps in prop::collection::vec(0..60u64, 1..30)) {
         let mut x = Schedule::default();
-        x.insert("a", s(first), AT_ONCE, s(period), 0.0);
+        x.insert("a", s(first), AtOnce, NO_WAIT, s(period));
         let mut now = 0;
         for step in steps {
             now += step;
