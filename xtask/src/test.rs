@@ -23,8 +23,8 @@ const CUTS: &str = "1";
 /// Seconds of fuzzing per target: the seeds, and what is near to them. Who wants more runs `cargo xtask fuzz`.
 const FUZZED: &str = "20";
 
-/// Runs everything: format, lints, fast tests (layers and tidy among them), then the slow ones on a real containerd. Of the
-/// tests in guests it runs a selection, and says what it left out.
+/// Runs everything: format, fast tests (layers and tidy among them), then the slow ones on a real containerd, and lints beside those
+/// (with --fast before). Of the tests in guests it runs a selection, and says what it left out.
 ///
 /// Goes on after a failed step, so that one run shows all that is wrong, and ends with what failed and a summary. All output
 /// of a step is kept in `target/xtask-test/STEP.log`.
@@ -37,6 +37,9 @@ pub(crate) struct Args {
     #[arg(long)]
     require_advisories: bool,
 }
+
+/// What the step with the lints answers.
+const LINTS: &str = "does any lint object?";
 
 struct Step {
     name: &'static str,
@@ -102,9 +105,9 @@ fn fast_steps(steps: &Steps, args: &Args) {
     steps.step("advisories", "is no dependency known to be harmful, withdrawn or abandoned?", &|log| {
         deny(&|| advisories(log, args.require_advisories))
     });
-    steps.step("clippy", "does any lint object?", &|log| {
-        cargo(log, &["clippy", "--workspace", "--all-targets", "--features", "cluster/kubelet", "--", "-D", "warnings"])
-    });
+    if args.fast {
+        steps.step("clippy", LINTS, &|log| clippy(log, &[]));
+    }
     steps.step("tests", "do the fast tests pass, layers and tidy among them?", &|log| fast_tests(log, args.fast));
     steps.step(
         "doc",
@@ -129,6 +132,11 @@ fn slow_steps(steps: &Steps, args: &Args) {
     };
     std::thread::scope(|scope| {
         let beside = scope.spawn(|| {
+            if !args.fast {
+                steps.beside("clippy", LINTS, &|log| {
+                    clippy(log, &["--target-dir", &workspace::target_dir()?.join("clippy").to_string_lossy()])
+                });
+            }
             steps.beside(
                 "cgroups-rs",
                 "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?",
@@ -155,6 +163,12 @@ fn slow_steps(steps: &Steps, args: &Args) {
     steps.step("fuzz", "does a little fuzzing of each target find anything?", &|log| {
         slow(log, &[&["fuzz", "--seconds", FUZZED]])
     });
+}
+
+/// `target`: a folder of its own, where it runs beside others that build.
+fn clippy(log: &Log, target: &[&str]) -> anyhow::Result<Outcome> {
+    let all = ["clippy", "--workspace", "--all-targets", "--features", "cluster/kubelet"];
+    cargo(log, &[&all, target, &["--", "-D", "warnings"]].concat())
 }
 
 fn cgroups_rs(log: &Log) -> anyhow::Result<Outcome> {
