@@ -7,6 +7,7 @@ use std::time::Duration;
 use contract::volume::MountedVolumes;
 use model::allocation::{Amounts, ResizeInProgress};
 use model::core::{Pod, PodStatus};
+use model::pod::{self, CONFIG_HASH};
 use model::runtime::{ContainerState, PodObservation};
 use model::{ContainerId, PodUid, Timestamp};
 use pod_plan::CrashBackoff;
@@ -118,9 +119,36 @@ pub struct Record {
     /// Of a static pod: restart counts that were told, where they are not 0. Of others the API server has them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, i32>,
-    /// Of a static pod that ran to its end: its last status. Nobody else has it once the runtime has nothing of the pod any more.
+    /// Of a static pod that ran to its end: nobody else knows once the runtime has nothing of it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub over: Option<Box<PodStatus>>,
+    pub over: Option<Box<Over>>,
+}
+
+/// The end of a static pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Over {
+    /// Of the manifest that it is the end of (`kubernetes.io/config.hash`): one with a UID of its own may be written anew.
+    pub hash: String,
+    /// Its last status.
+    pub status: PodStatus,
+}
+
+impl Over {
+    /// Whether `status` is the end of a static pod by its own doing, and not because it was refused or stopped: then it is to be begun anew.
+    pub(crate) fn of(pod: &Pod, status: &PodStatus) -> Option<Self> {
+        let by_itself = status.reason.as_deref().is_none_or(|why| why == pod_status::reasons::DEADLINE_EXCEEDED);
+        let is_over = pod::is_static(pod) && by_itself && pod::is_terminal_phase(status.phase.as_deref());
+        is_over.then(|| Self { hash: hash_of(pod), status: status.clone() })
+    }
+
+    /// The status with which `pod` was over, if it is the same pod.
+    pub(crate) fn status_of(&self, pod: &Pod) -> Option<&PodStatus> {
+        (self.hash == hash_of(pod)).then_some(&self.status)
+    }
+}
+
+fn hash_of(pod: &Pod) -> String {
+    pod::annotation(pod, CONFIG_HASH).unwrap_or_default().to_owned()
 }
 
 /// What the runtime was told last of a container.
@@ -189,6 +217,39 @@ impl Record {
 mod tests {
     use super::*;
     use model::runtime::ContainerObservation;
+
+    #[test]
+    fn the_end_of_a_static_pod_is_one_by_its_own_doing_and_of_its_manifest() {
+        let of = |source: &str, hash: &str| {
+            let annotations = serde_json::json!({ "kubernetes.io/config.source": source, CONFIG_HASH: hash });
+            fakes::pod("u1", serde_json::json!({ "metadata": { "name": "web", "annotations": annotations } }))
+        };
+        let status = |phase: &str, reason: Option<&str>| PodStatus {
+            phase: Some(phase.to_owned()),
+            reason: reason.map(str::to_owned),
+            ..PodStatus::default()
+        };
+        let pod = of("file", "1");
+        let rows = [
+            ("file", "Succeeded", None, true),
+            ("file", "Failed", None, true),
+            ("file", "Failed", Some("DeadlineExceeded"), true),
+            ("file", "Failed", Some(contract::volume::ATTACH_LIMIT), false),
+            ("file", "Failed", Some("Terminated"), false),
+            ("file", "Running", None, false),
+            ("api", "Succeeded", None, false),
+        ];
+        for (source, phase, reason, want) in rows {
+            assert_eq!(
+                Over::of(&of(source, "1"), &status(phase, reason)).is_some(),
+                want,
+                "{source} {phase} {reason:?}"
+            );
+        }
+        let over = Over::of(&pod, &status("Succeeded", None)).unwrap();
+        assert_eq!(over.status_of(&pod), Some(&status("Succeeded", None)));
+        assert_eq!(over.status_of(&of("file", "2")), None, "its manifest was written anew");
+    }
 
     #[test]
     fn an_end_is_known_since_it_was_first_seen_and_forgotten_with_its_instance() {

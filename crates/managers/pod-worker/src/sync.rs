@@ -20,7 +20,7 @@ use pod_plan::{Gates, PlanInput, PodPlan, ProbeResults};
 
 use crate::job::{Failure, Job, Retry};
 use crate::measure;
-use crate::memo::Prepared;
+use crate::memo::{Over, Prepared};
 use crate::status::probe_results;
 
 /// How a good sync ended.
@@ -74,8 +74,7 @@ impl Job {
             self.event(EventType::Warning, "FailedSync", message.clone());
             Failure::new(message)
         })?;
-        if let Some(status) = self.memo.record.over.clone().filter(|_| observed.containers.is_empty()) {
-            self.publish(*status).await?;
+        if self.was_over(&observed).await? {
             return Ok(Synced::Terminal);
         }
         // Marks of containers that are gone are of no use.
@@ -101,6 +100,7 @@ impl Job {
         measure::status(&self.pod, before.as_deref(), &status, self.now(), &start);
         self.publish(status.clone()).await?;
         if terminal {
+            self.remember_end(&status).await;
             return Ok(Synced::Terminal);
         }
         self.check_network()?;
@@ -127,6 +127,28 @@ impl Job {
             self.save_record_soon();
         }
         Ok(Synced::Settled)
+    }
+
+    /// Whether an earlier daemon saw the end of the pod, which is told again: what the runtime has left of it may not tell.
+    async fn was_over(&mut self, observed: &PodObservation) -> Result<bool, Failure> {
+        let Some(over) = &self.memo.record.over else { return Ok(false) };
+        match over.status_of(&self.pod).filter(|_| !observed.any_running()).cloned() {
+            Some(status) => self.publish(status).await.map(|()| true),
+            None => {
+                // It is another pod, or runs again.
+                self.memo.record.over = None;
+                self.save_record().await;
+                Ok(false)
+            }
+        }
+    }
+
+    /// The end of a static pod is on disk before anything is cleared away.
+    pub(crate) async fn remember_end(&mut self, status: &PodStatus) {
+        if let Some(over) = Over::of(&self.pod, status) {
+            self.memo.record.over = Some(Box::new(over));
+            self.save_record().await;
+        }
     }
 
     /// What is told of a static pod is on disk first: after a reboot neither the runtime nor the names of logs may tell how often its

@@ -118,13 +118,10 @@ impl Job {
                 }
             }
         }
-        let stays_over = model::pod::is_static(&self.pod)
-            && !kill.deleted
-            && kill.reason.is_none()
-            && model::pod::is_terminal_phase(status.phase.as_deref());
+        // It had ended before whoever stopped it then.
+        let stays_over = self.memo.record.over.is_some() && !kill.deleted;
         if stays_over {
-            self.memo.record.over = Some(Box::new(status));
-            self.save_record().await;
+            self.remember_end(&status).await;
             self.chronicle.forget(&*self.deps.journal);
         }
         self.stage.set("its last status to be taken");

@@ -101,6 +101,17 @@ impl Bench {
         Record::load(&*self.journal, &UID.into())
     }
 
+    /// It is told as it was, nothing was started, and the next daemon will know.
+    fn is_over(&self) {
+        assert_eq!((self.phase(), self.last_status().phase.as_deref()), (WorkerPhase::Finished, Some("Succeeded")));
+        for c in self.last_status().container_statuses.unwrap() {
+            let ended = c.state.as_ref().and_then(|s| s.terminated.as_ref()).map(|t| t.exit_code);
+            assert_eq!(ended, Some(0), "{c:?}");
+        }
+        assert!(self.see(|w| w.created.is_empty()));
+        assert!(self.record().is_some_and(|r| r.over.is_some()));
+    }
+
     async fn start_static(&self, pod: &Pod) {
         self.tell(pod, UpdateKind::Create).await;
         self.worker.ask(contract::pod_worker::GrantStart { uid: UID.into() }, ASK).await.unwrap();
@@ -114,29 +125,46 @@ fn static_and_never_again() -> Pod {
     pod
 }
 
-/// An image collection or a new runtime takes the containers, which nobody else remembers.
+/// A disk that runs short or a new runtime takes the containers, one after the other, and nobody else remembers them.
 #[test]
-fn a_static_pod_that_ran_to_its_end_is_over_though_the_runtime_has_nothing_of_it() {
+fn a_static_pod_that_ran_to_its_end_is_over_whatever_the_runtime_still_has_of_it() {
     run(8, |kernel| async move {
-        let pod = static_and_never_again();
+        let mut pod = static_and_never_again();
         let mut ended = left_running(&pod);
-        ended.containers[0].state = ContainerState::Exited;
-        let bench = Bench::start(&kernel, ended);
+        let spec = pod.spec.as_mut().unwrap();
+        spec.containers.push(model::core::Container { name: "side".to_owned(), ..spec.containers[0].clone() });
+        let side =
+            ContainerObservation { name: "side".to_owned(), ..container("c2", ended.containers[0].hash.unwrap()) };
+        ended.containers.push(side);
+        ended.containers.iter_mut().for_each(|c| c.state = ContainerState::Exited);
+        let bench = Bench::start(&kernel, ended.clone());
         bench.start_static(&pod).await;
-        assert_eq!((bench.phase(), bench.last_status().phase.as_deref()), (WorkerPhase::Finished, Some("Succeeded")));
+        bench.is_over();
         let record = bench.record().expect("it is remembered");
-        run_again(&kernel, &pod, &record).await;
+        ended.containers.pop();
+        for left in [ended, nothing()] {
+            let next = Bench::start_with_record(&kernel, left, &record);
+            next.start_static(&pod).await;
+            next.is_over();
+        }
     });
 }
 
-async fn run_again(kernel: &Kernel, pod: &Pod, record: &Record) {
-    let next = Bench::start_with_record(kernel, nothing(), record);
-    next.start_static(pod).await;
-    assert_eq!((next.phase(), next.last_status().phase.as_deref()), (WorkerPhase::Finished, Some("Succeeded")));
-    let statuses = next.last_status().container_statuses.unwrap();
-    assert_eq!(statuses[0].state.as_ref().unwrap().terminated.as_ref().unwrap().exit_code, 0);
-    assert!(!next.see(|w| w.words.contains(&"RunPodSandbox".to_owned())));
-    assert_eq!(next.record().as_ref().map(|r| r.over.is_some()), Some(true), "and the next daemon knows, too");
+#[test]
+fn a_static_pod_that_came_to_its_end_before_the_node_stopped_it_is_over() {
+    run(10, |kernel| async move {
+        let pod = static_and_never_again();
+        let mut ended = left_running(&pod);
+        ended.containers[0].state = ContainerState::Exited;
+        kernel.faults().add_text("pod-worker/u1: stall(2s)@before terminate#1").unwrap();
+        let bench = Bench::start(&kernel, ended);
+        bench.start_static(&pod).await;
+        assert_eq!(bench.phase(), WorkerPhase::Terminating);
+        let reason = Some(("Terminated".to_owned(), "the node shuts down".to_owned()));
+        bench.tell(&pod, UpdateKind::Kill(KillRequest { reason, ..KillRequest::default() })).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        bench.is_over();
+    });
 }
 
 #[test]
