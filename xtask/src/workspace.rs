@@ -80,9 +80,21 @@ pub(crate) fn build_bosun(release: bool) -> anyhow::Result<PathBuf> {
     build("bosun", release)
 }
 
+/// Builds the daemon with what it needs to run pods itself, and returns the program; one that was given has it beside it.
+pub(crate) fn build_bosun_and_runtime(release: bool) -> anyhow::Result<PathBuf> {
+    if std::env::var_os("BOSUN_BIN").is_none() {
+        build_program("pod-supervisor", "bosun-pod", release)?;
+    }
+    build_bosun(release)
+}
+
 /// Builds the program of a package that is called like it.
 pub(crate) fn build(name: &str, release: bool) -> anyhow::Result<PathBuf> {
-    let mut args = vec!["build", "--package", name, "--bin", name];
+    build_program(name, name, release)
+}
+
+fn build_program(package: &str, name: &str, release: bool) -> anyhow::Result<PathBuf> {
+    let mut args = vec!["build", "--package", package, "--bin", name];
     if release {
         args.push("--release");
     }

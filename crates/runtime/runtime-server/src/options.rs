@@ -29,7 +29,7 @@ pub struct Options {
     pub listen: PathBuf,
     /// The program of the OCI runtime of pods that ask for none.
     pub oci_runtime: PathBuf,
-    /// Programs of OCI runtimes that pods may ask for, by name ([`crate::read_handlers`]).
+    /// Programs of OCI runtimes that pods may ask for, by name ([`crate::RuntimeFile::handlers`]).
     pub handlers: BTreeMap<String, PathBuf>,
     /// The program `bosun-pod`.
     pub supervisor: PathBuf,
@@ -94,7 +94,8 @@ pub(crate) fn lock(root: &Path) -> Done<fs::File> {
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::AGAIN) => Err(RuntimeError::Refused(format!(
-            "{}: another `bosun runtime` serves this folder and holds its lock",
+            "{}: another `bosun runtime`, or a bosun with `containerRuntimeEndpoint: embedded://`, serves this folder and holds its \
+             lock",
             path.display()
         ))),
         Err(e) => Err(e).at("lock", &path),

@@ -100,10 +100,14 @@ impl Server {
     }
 }
 
-/// For root alone. What another process left of a socket goes.
+/// For root alone. What another process left of a socket goes; one that somebody answers at stays his.
 fn bind(path: &Path) -> Result<UnixListener, RuntimeError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).at("mkdir", folder)?;
+    }
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        let why = "another process serves this socket, and would not be reached any more";
+        return Err(RuntimeError::Refused(format!("{}: {why}", path.display())));
     }
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).at("remove", path),
@@ -125,4 +129,21 @@ pub async fn serve(
     end: impl Future<Output = ()> + Send,
 ) -> Result<(), RuntimeError> {
     Server::start(options, images, networks).await?.run(end).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_is_served_is_left_and_one_that_is_not_is_made_anew() {
+        let dir = tempfile::tempdir().expect("folder");
+        let path = dir.path().join("run/cri.sock");
+        let served = bind(&path).expect("bound");
+        let refused = bind(&path).expect_err("served").to_string();
+        assert!(refused.contains("run/cri.sock: another process serves this socket"), "{refused}");
+        drop(served);
+        bind(&path).expect("nobody answers any more");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
 }

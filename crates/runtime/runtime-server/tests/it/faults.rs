@@ -71,7 +71,7 @@ async fn a_record_that_cannot_be_read_ends_its_own_pod_and_nothing_else() {
 async fn one_server_serves_a_folder_and_ends_in_time_though_somebody_listens() {
     let mut bed = Bed::new();
     let words = bed.second();
-    assert!(words.contains("another `bosun runtime` serves this folder"), "{words}");
+    assert!(words.contains("serves this folder and holds its lock"), "{words}");
     assert!(words.contains("lib/lock"), "{words}");
     let mut client = bed.client().await;
     let mut events = client.get_container_events(v1::GetEventsRequest {}).await.expect("events").into_inner();
