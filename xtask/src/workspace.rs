@@ -82,19 +82,23 @@ pub(crate) fn build_bosun(release: bool) -> anyhow::Result<PathBuf> {
 
 /// Builds the daemon with what it needs to run pods itself, and returns the program; one that was given has it beside it.
 pub(crate) fn build_bosun_and_runtime(release: bool) -> anyhow::Result<PathBuf> {
-    if std::env::var_os("BOSUN_BIN").is_none() {
-        build_program("pod-supervisor", "bosun-pod", release)?;
+    match std::env::var_os("BOSUN_BIN") {
+        Some(given) => Ok(given.into()),
+        // Together: features of dependencies depend on what is built together.
+        None => build_programs(&[("pod-supervisor", "bosun-pod"), ("bosun", "bosun")], release),
     }
-    build_bosun(release)
 }
 
 /// Builds the program of a package that is called like it.
 pub(crate) fn build(name: &str, release: bool) -> anyhow::Result<PathBuf> {
-    build_program(name, name, release)
+    build_programs(&[(name, name)], release)
 }
 
-fn build_program(package: &str, name: &str, release: bool) -> anyhow::Result<PathBuf> {
-    let mut args = vec!["build", "--package", package, "--bin", name];
+/// Builds programs, each with its package before it, and returns the last one.
+fn build_programs(programs: &[(&str, &str)], release: bool) -> anyhow::Result<PathBuf> {
+    let mut args = vec!["build"];
+    args.extend(programs.iter().flat_map(|(package, name)| ["--package", package, "--bin", name]));
+    let name = programs.last().map_or("", |(_, name)| name);
     if release {
         args.push("--release");
     }

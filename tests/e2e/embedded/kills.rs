@@ -16,7 +16,7 @@ const KILLS: u32 = 12;
 /// 128 and SIGKILL.
 const KILLED: i64 = 137;
 /// Pods that stay, whatever happens to those who keep them.
-const LASTING: [&str; 3] = ["x", "y", "z"];
+const LASTING: [&str; 3] = ["stays-1", "stays-2", "stays-3"];
 /// Pods that end which there are at a time.
 const MOST: usize = 8;
 /// Longer than it takes to come back after two kills in a row on a busy machine.

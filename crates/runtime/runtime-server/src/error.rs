@@ -82,7 +82,7 @@ impl From<RuntimeError> for Status {
         let text = e.to_string();
         match e {
             RuntimeError::NotFound { .. } => Self::not_found(text),
-            RuntimeError::Image(ImageError::NotFound(_)) => Self::not_found(text),
+            RuntimeError::Image(ImageError::NotFound(_) | ImageError::Nowhere { .. }) => Self::not_found(text),
             RuntimeError::Unsupported(_) => Self::unimplemented(text),
             RuntimeError::Late(_) => Self::deadline_exceeded(text),
             RuntimeError::Refused(_) | RuntimeError::Spec(_) => Self::invalid_argument(text),
