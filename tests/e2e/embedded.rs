@@ -14,9 +14,13 @@ fn program() -> std::path::PathBuf {
 }
 
 fn node() -> Node {
+    with(BosunOptions::default())
+}
+
+fn with(daemon: BosunOptions) -> Node {
     let options = Options { runtime: RuntimeKind::Own(program()), ..Options::default() };
     let mut bed = TestBed::start(options).expect("a bed");
-    let bosun = Bosun::start(&mut bed, BosunOptions::default()).expect("bosun starts");
+    let bosun = Bosun::start(&mut bed, daemon).expect("bosun starts");
     Node { bosun, bed }
 }
 

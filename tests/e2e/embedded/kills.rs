@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
-use testbed::{let_pass, state, wait_until};
+use serde_json::json;
+use testbed::{BosunOptions, let_pass, state, wait_until};
 
-use super::{lasting, node};
+use super::{lasting, with};
 use crate::node::{Node, block, shell};
 
 /// How often something is killed where `RUNTIME_KILLS` does not say.
@@ -146,7 +147,10 @@ fn the_daemon_and_supervisors_are_killed_and_no_exit_is_lost_and_nothing_left() 
     let seed = number("RUNTIME_KILLS_SEED").unwrap_or_else(|| fastrand::u64(..));
     println!("RUNTIME_KILLS={kills} RUNTIME_KILLS_SEED={seed}");
     let rng = Rng::with_seed(seed);
-    let mut field = Field { node: node(), rng, ending: BTreeMap::new(), count: 0, told: BTreeMap::new() };
+    // Pods whose supervisor is killed often are not held back for minutes.
+    let config = json!({"crashLoopBackOff": {"maxContainerRestartPeriod": "2s"}, "featureGates": {"KubeletCrashLoopBackOffMax": true}});
+    let node = with(BosunOptions { config, ..BosunOptions::default() });
+    let mut field = Field { node, rng, ending: BTreeMap::new(), count: 0, told: BTreeMap::new() };
     LASTING.iter().for_each(|name| lasting(&field.node, name));
     for _ in 0..kills {
         (0..field.rng.u32(1..3)).for_each(|_| field.put());
