@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use cri_api::v1;
 use futures::StreamExt;
 use futures::stream;
 use tracing::{info, warn};
 
 use crate::error::Done;
-use crate::records::{self, Broken, Found, PodStage};
+use crate::records::{self, Broken, ContainerRecord, Found, PodStage};
 use crate::runtime::{Pod, Runtime};
 use crate::supervisor::SupervisorError;
-use crate::{broken, follow, sandbox};
+use crate::{broken, container, follow, sandbox};
 
 /// Pods that are taken up at a time.
 const AT_A_TIME: usize = 16;
@@ -50,11 +51,23 @@ fn take_in(rt: &Runtime, found: Found) -> Vec<Broken> {
     }
     for record in found.containers.into_iter().filter(|c| rt.find_pod(&c.pod).is_some()) {
         let (pod, id) = (record.pod.clone(), record.id.clone());
+        if is_half_made(rt, &record) {
+            let why = "its making was cut short, and nobody was told of it".to_owned();
+            broken.push(Broken { pod, container: Some(id), why });
+            continue;
+        }
         if let Err(e) = rt.add_container(record) {
             broken.push(Broken { pod, container: Some(id), why: e.to_string() });
         }
     }
     broken
+}
+
+/// Whether this process died over the making of a container, in this boot: it could never be started. After a boot there is no
+/// bundle of any, and what ran may not have been noted.
+fn is_half_made(rt: &Runtime, record: &ContainerRecord) -> bool {
+    let made = || rt.options.bundle(&record.pod, &record.id).join(container::CONFIG).exists();
+    record.state() == v1::ContainerState::ContainerCreated && rt.options.pod_run(&record.pod).exists() && !made()
 }
 
 async fn take_up(rt: &Arc<Runtime>, pod: &Arc<Pod>) {

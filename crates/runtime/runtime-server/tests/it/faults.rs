@@ -66,6 +66,29 @@ async fn a_record_that_cannot_be_read_ends_its_own_pod_and_nothing_else() {
     gone(&bed, &mut client, &[&good, &again]).await;
 }
 
+#[tokio::test]
+async fn a_container_over_whose_making_the_server_died_is_gone_and_its_name_free() {
+    let mut bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
+    let made = create(&mut client, &pod, container("made", "exec sleep 1000")).await.expect("created");
+    let half = create(&mut client, &pod, container("half", "exec sleep 1000")).await.expect("created");
+    bed.kill();
+    // As it is before the last step of the making.
+    let config = |id: &str| bed.dir.path().join("run").join(&pod).join("c").join(id).join("config.json");
+    assert!(config(&made).exists());
+    fs::remove_file(config(&half)).expect("there");
+    bed.start();
+    let mut client = bed.client().await;
+    let all = client.list_containers(v1::ListContainersRequest { filter: None }).await.expect("list").into_inner();
+    assert_eq!(all.containers.iter().map(|c| c.id.as_str()).collect::<Vec<_>>(), [made.as_str()]);
+    let left: Vec<_> = bed.remains().into_iter().filter(|r| r.contains(&half)).collect();
+    assert_eq!(left, Vec::<String>::new());
+    start(&mut client, &made).await.expect("what was made is there");
+    running(&mut client, &pod, container("half", "exec sleep 1000")).await;
+    gone(&bed, &mut client, &[&pod]).await;
+}
+
 // The client has threads of its own, as it has to answer while the server's end is waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_server_serves_a_folder_and_ends_in_time_though_somebody_listens() {
