@@ -16,6 +16,8 @@ use crate::node::{Node, block, shell};
 const KILLS: u32 = 12;
 /// 128 and SIGKILL.
 const KILLED: i64 = 137;
+/// What a container is told to have ended with whose supervisor was killed over its start.
+const NOT_STARTED: i64 = 128;
 /// Pods that stay, whatever happens to those who keep them.
 const LASTING: [&str; 3] = ["stays-1", "stays-2", "stays-3"];
 /// Pods that end which there are at a time.
@@ -87,6 +89,9 @@ impl Field {
             let how = match code {
                 code if code == pod.code => "with its own code",
                 KILLED if pod.struck => "with its supervisor",
+                NOT_STARTED if pod.struck && state(&shown, "terminated")["reason"] == "StartError" => {
+                    "before its start"
+                }
                 _ => panic!("{name} ended with {code}, not {} (struck: {}): {shown:#}", pod.code, pod.struck),
             };
             *self.told.entry(how).or_default() += 1;
