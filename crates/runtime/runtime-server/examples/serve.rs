@@ -1,5 +1,5 @@
 //! The server of this crate's tests: `serve FOLDER BOSUN_POD`, with images in `FOLDER/images` and, where they are there, networks
-//! of `FOLDER/net.d` and handlers of `FOLDER/runtime.toml`. For everything else there is `bosun runtime`.
+//! of `FOLDER/net.d` (plugins in `FOLDER/plugins` go before the machine's) and handlers of `FOLDER/runtime.toml`. For everything else there is `bosun runtime`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let configurations = dir.join("net.d");
     let networks: Arc<dyn PodNetworks> = if configurations.exists() {
-        CniNetworks::start(&configurations, vec!["/usr/lib/cni".into()], &dir.join("cni"))
+        CniNetworks::start(&configurations, vec![dir.join("plugins"), "/usr/lib/cni".into()], &dir.join("cni"))
     } else {
         Arc::new(NoNetwork)
     };

@@ -64,9 +64,10 @@ impl Server {
         let (streams, streaming) = Streams::bind().await.at("bind", Path::new("127.0.0.1:0"))?;
         let runtime = Arc::new(Runtime::new(options, images, networks, handlers, cgroups, streams));
         runtime.keep(lock);
-        recover::everything(&runtime).await?;
+        let rest = recover::everything(&runtime).await?;
         tokio::spawn(crate::streams::serve(Arc::clone(&runtime), streaming));
         let listener = bind(&listen)?;
+        tokio::spawn(recover::take_down(Arc::clone(&runtime), rest));
         Ok(Self { runtime, listener })
     }
 

@@ -1,6 +1,7 @@
 //! What goes wrong, and stays with the pod that it went wrong with.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use cri_api::v1;
@@ -57,13 +58,57 @@ async fn a_record_that_cannot_be_read_ends_its_own_pod_and_nothing_else() {
     assert_eq!(status(&mut client, &id).await.state(), v1::ContainerState::ContainerRunning);
     let all = client.list_pod_sandbox(v1::ListPodSandboxRequest { filter: None }).await.expect("list").into_inner();
     assert_eq!(all.items.iter().map(|p| p.id.as_str()).collect::<Vec<_>>(), [good.as_str()]);
-    assert!(!pods.join(&spoiled).exists() && !bed.dir.path().join("run").join(&spoiled).exists());
     assert!(!pods.join(&good).join("containers").join(&lost).exists());
-    let named = |pod: &str| bed.remains().into_iter().filter(|r| r.contains(pod)).collect::<Vec<_>>();
-    assert_eq!(named(&spoiled), Vec::<String>::new());
+    let none = || async { bed.remains().iter().all(|r| !r.contains(&spoiled)).then_some(()) };
+    until("nothing of the spoiled pod is left", none).await;
     // Its name is free again.
     let again = run_pod(&mut client, bed.pod("spoiled")).await.expect("sandbox");
     gone(&bed, &mut client, &[&good, &again]).await;
+}
+
+#[tokio::test]
+async fn pods_that_have_to_be_taken_down_keep_nobody_waiting_for_a_network() {
+    let mut bed = Bed::with_bridge();
+    let mut client = bed.client().await;
+    let on_bridge = |name: &str| {
+        let mut config = bed.pod(name);
+        let security = config.linux.get_or_insert_default().security_context.get_or_insert_default();
+        security.namespace_options.get_or_insert_default().network = v1::NamespaceMode::Pod.into();
+        config
+    };
+    let (half, spoiled) = (on_bridge("half"), on_bridge("spoiled"));
+    let half = run_pod(&mut client, half).await.expect("sandbox");
+    let spoiled = run_pod(&mut client, spoiled).await.expect("sandbox");
+    let pods = bed.dir.path().join("lib/pods");
+    let record = pods.join(&half).join("sandbox.json");
+    let is_ready = || async { fs::read_to_string(&record).ok()?.contains("\"ready\"").then_some(()) };
+    until("the record says that it is ready", is_ready).await;
+    bed.kill();
+    let text = fs::read_to_string(&record).expect("record").replace("\"ready\"", "\"starting\"");
+    fs::write(&record, text).expect("as it was before the pod was ready");
+    fs::remove_file(bed.dir.path().join("run").join(&half).join("ready.json")).expect("there");
+    fs::write(pods.join(&spoiled).join("sandbox.json"), "{").expect("spoiled");
+    // The agent that gives the network is a pod that is not there yet.
+    let plugins = bed.dir.path().join("plugins");
+    fs::create_dir(&plugins).expect("folder");
+    fs::write(plugins.join("bridge"), "#!/bin/sh\nexec sleep 40\n").expect("plugin");
+    fs::set_permissions(plugins.join("bridge"), fs::Permissions::from_mode(0o755)).expect("mode");
+    let since = Instant::now();
+    bed.start();
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+    let mut client = bed.client().await;
+    assert_eq!(sandbox(&mut client, &half).await.state(), v1::PodSandboxState::SandboxNotready);
+    let agent = run_pod(&mut client, bed.pod("agent")).await.expect("sandbox");
+    running(&mut client, &agent, container("main", "exec sleep 1000")).await;
+    assert!(pods.join(&half).exists() && pods.join(&spoiled).exists(), "the network is not taken back yet");
+    bed.kill();
+    fs::remove_file(plugins.join("bridge")).expect("removed");
+    bed.start();
+    let mut client = bed.client().await;
+    let gone_by_now = || async { (!pods.join(&half).exists() && !pods.join(&spoiled).exists()).then_some(()) };
+    until("both are gone", gone_by_now).await;
+    assert!(!bed.dir.path().join("ipam/net/10.98.0.2").exists(), "the address is free");
+    gone(&bed, &mut client, &[&agent]).await;
 }
 
 #[tokio::test]
