@@ -89,6 +89,17 @@ impl OwnRuntime {
         Self { directory_images: folder, ..self }
     }
 
+    /// The CRI's socket of the one within a daemon, for other processes: nothing else of it needs to be here. `None` as in
+    /// [`OwnRuntime::of_daemon`].
+    ///
+    /// # Errors
+    /// The file cannot be read, or says what cannot be.
+    pub(crate) fn socket_of_daemon(config: &NodeConfig) -> Result<Option<PathBuf>> {
+        let Some(EmbeddedRuntime { file }) = config.runtime.embedded() else { return Ok(None) };
+        let file = file.as_deref().map(RuntimeFile::read).transpose()?.unwrap_or_default();
+        Ok(Some(file.listen.unwrap_or_else(|| LISTEN.into())))
+    }
+
     /// The CRI's socket.
     pub(crate) fn socket(&self) -> &Path {
         &self.options.listen
@@ -106,7 +117,9 @@ impl OwnRuntime {
             Some(folder) => Arc::new(DirectoryImages::new(folder)),
             None => {
                 let root = self.options.root.join("images");
-                let opened = StoreImages::open(&root, Some(self.hosts_dir.clone()));
+                let (at, hosts) = (root.clone(), self.hosts_dir.clone());
+                // It waits for the disk, and whoever waits for this may be told to end.
+                let opened = tokio::task::spawn_blocking(move || StoreImages::open(&at, Some(hosts))).await?;
                 Arc::new(opened.with_context(|| format!("the images in {}", root.display()))?)
             }
         };
@@ -165,6 +178,15 @@ mod tests {
         config.runtime.container_runtime_endpoint = format!("embedded://{}", path.display());
         let own = OwnRuntime::of_daemon(&config).unwrap().unwrap();
         assert_eq!(own.socket(), Path::new("/x.sock"));
+        let without_programs = "listen = \"unix:///x.sock\"\noci-runtime = \"/no/such\"\n";
+        let beside = dir.path().join("beside.toml");
+        std::fs::write(&beside, without_programs).unwrap();
+        let mut other = config.clone();
+        other.runtime.container_runtime_endpoint = format!("embedded://{}", beside.display());
+        assert!(OwnRuntime::of_daemon(&other).is_err());
+        assert_eq!(OwnRuntime::socket_of_daemon(&other).unwrap().as_deref(), Some(Path::new("/x.sock")));
+        other.runtime.container_runtime_endpoint = "embedded://".to_owned();
+        assert_eq!(OwnRuntime::socket_of_daemon(&other).unwrap().as_deref(), Some(Path::new(LISTEN)));
         assert!(!own.options.systemd_cgroup);
         config.cgroups.driver = CgroupDriver::Systemd;
         assert!(OwnRuntime::of_daemon(&config).unwrap().unwrap().options.systemd_cgroup);

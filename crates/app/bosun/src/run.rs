@@ -51,7 +51,8 @@ pub(crate) fn run(flags: &Flags, customise: impl FnOnce(Builder) -> Builder) -> 
     let Begun { settings, document, set_verbosity } = begin(flags, "bosun run")?;
     let watchdog = systemd::watchdog()?;
     let _lock = flags.lock_file.as_deref().map(host::lock).transpose()?;
-    let own = OwnRuntime::of_daemon(&settings.config)?.map(Embedded::start).transpose()?;
+    let own = OwnRuntime::of_daemon(&settings.config)?;
+    let own = own.map(|own| Embedded::start(own, |why| leave(4, why + ", leaving the rest to systemd"))).transpose()?;
     let apart = Apart::start()?;
     let socket = own.as_ref().map(|own| own.socket().to_owned());
     let start = Start { settings, document, set_verbosity, watchdog, own_runtime: socket, apart: apart.handle() };

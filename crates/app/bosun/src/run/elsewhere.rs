@@ -35,8 +35,8 @@ async fn attend(what: Served, options: Options, mut settings: Settings) -> Resul
     let cgroups = LinuxCgroups::detect()?;
     host::make_dirs(&settings)?;
     // The daemon serves it; this process asks it as any other one.
-    let own = OwnRuntime::of_daemon(&settings.config)?;
-    let client = connect(&settings.config.runtime, own.as_ref().map(OwnRuntime::socket))?;
+    let own = OwnRuntime::socket_of_daemon(&settings.config)?;
+    let client = connect(&settings.config.runtime, own.as_deref())?;
     if what == Served::Images {
         // The others ask nothing of the runtime, and none of them touches a cgroup: its driver is of no concern.
         let _who_it_is = handshake(&client).await?;
