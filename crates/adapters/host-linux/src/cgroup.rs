@@ -204,18 +204,15 @@ impl CgroupFs for LinuxCgroups {
         if below.as_os_str().is_empty() {
             return Err(refused(path));
         }
-        let mut dirs = self.dirs(path)?;
-        dirs.extend(self.beside.as_ref().map(|mount| mount.join(below)));
-        // Most are empty by now. The rest says why it is not.
-        dirs.retain(|dir| !kill::is_removed(dir));
-        kill::kill_all(&dirs)?;
-        let mut first_error = None;
-        for dir in dirs {
-            if let Err(e) = kill::remove_dirs(&dir) {
-                first_error.get_or_insert(e);
-            }
+        let beside = self.beside.as_ref().map(|mount| mount.join(below));
+        remove_all(self.dirs(path)?)?;
+        // It limits nothing: nobody waits for it.
+        if let Some(dir) = beside
+            && let Err(e) = remove_all(vec![dir])
+        {
+            tracing::warn!(error = %e, "what is beside a cgroup that is gone stays");
         }
-        first_error.map_or(Ok(()), Err)
+        Ok(())
     }
 
     fn children(&self, path: &str) -> HostResult<Vec<String>> {
@@ -293,6 +290,20 @@ impl CgroupFs for LinuxCgroups {
         let file = self.proc.join("self/oom_score_adj");
         fs::write(&file, value.to_string()).at("write", &file)
     }
+}
+
+/// Kills what runs in folders of cgroups, and removes them.
+fn remove_all(mut dirs: Vec<PathBuf>) -> HostResult<()> {
+    // Most are empty by now. The rest says why it is not.
+    dirs.retain(|dir| !kill::is_removed(dir));
+    kill::kill_all(&dirs)?;
+    let mut first_error = None;
+    for dir in dirs {
+        if let Err(e) = kill::remove_dirs(&dir) {
+            first_error.get_or_insert(e);
+        }
+    }
+    first_error.map_or(Ok(()), Err)
 }
 
 /// The hierarchy in which systemd keeps its units.

@@ -16,11 +16,25 @@ pub enum RuntimeKind {
 
 impl RuntimeKind {
     /// What `TESTBED_RUNTIME` says: `embedded` is bosun's own, by the program that `BOSUN_BIN` names.
+    ///
+    /// # Panics
+    /// It says something else.
     #[must_use]
     pub fn of_environment() -> Self {
-        match std::env::var("TESTBED_RUNTIME").as_deref() {
-            Ok("embedded") => Self::Own(std::env::var_os("BOSUN_BIN").map_or_else(|| "bosun".into(), PathBuf::from)),
-            _ => Self::Containerd,
+        let said = std::env::var_os("TESTBED_RUNTIME");
+        let said = said.as_ref().map(|said| said.to_string_lossy());
+        Self::named(said.as_deref()).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    fn named(said: Option<&str>) -> Result<Self, String> {
+        match said {
+            Some("embedded") => {
+                Ok(Self::Own(std::env::var_os("BOSUN_BIN").map_or_else(|| "bosun".into(), PathBuf::from)))
+            }
+            None | Some("" | "containerd") => Ok(Self::Containerd),
+            Some(other) => Err(format!(
+                "TESTBED_RUNTIME: {other}: unknown (allowed: containerd, which is the default, and embedded)"
+            )),
         }
     }
 
@@ -38,5 +52,19 @@ impl RuntimeKind {
     /// Its log in a bed, as long as it runs by itself.
     pub(crate) fn log(&self, dir: &Path) -> PathBuf {
         dir.join(if *self == Self::Containerd { "containerd.log" } else { "runtime.log" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runtime_of_a_bed_is_one_that_there_is() {
+        assert_eq!(RuntimeKind::named(None), Ok(RuntimeKind::Containerd));
+        assert_eq!(RuntimeKind::named(Some("containerd")), Ok(RuntimeKind::Containerd));
+        assert!(matches!(RuntimeKind::named(Some("embedded")), Ok(RuntimeKind::Own(_))));
+        let refused = RuntimeKind::named(Some("crio")).unwrap_err();
+        assert_eq!(refused, "TESTBED_RUNTIME: crio: unknown (allowed: containerd, which is the default, and embedded)");
     }
 }

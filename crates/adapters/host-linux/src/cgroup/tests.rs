@@ -386,4 +386,14 @@ fn what_version_2_beside_version_1_has_of_a_cgroup_goes_with_it() {
     cgroups.remove("/pods/b").unwrap();
     cgroups.remove("/pods/none").unwrap();
     assert!(unified.join("pods").is_dir() && !unified.join("pods/b").exists());
+    // A file where no kernel has one: its folder does not go, and the pod is none the worse for it.
+    for dir in [memory.join("pods/c"), unified.join("pods/c")] {
+        fs::create_dir_all(dir).unwrap();
+    }
+    fs::write(unified.join("pods/c/stays"), "").unwrap();
+    cgroups.remove("/pods/c").unwrap();
+    assert!(!memory.join("pods/c").exists() && unified.join("pods/c/stays").exists());
+    fs::create_dir_all(memory.join("pods/d")).unwrap();
+    fs::write(memory.join("pods/d/stays"), "").unwrap();
+    assert!(cgroups.remove("/pods/d").is_err());
 }
