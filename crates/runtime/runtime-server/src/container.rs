@@ -140,15 +140,19 @@ fn make(
     if let Some(folder) = Path::new(&record.log_path).parent().filter(|_| !record.log_path.is_empty()) {
         std::fs::create_dir_all(folder).at("mkdir", folder)?;
     }
+    if let Some(user) = spec.process().as_ref().map(|p| p.user()) {
+        let groups = user.additional_gids().clone().unwrap_or_default();
+        record.user = User { uid: user.uid(), gid: user.gid(), groups };
+    }
+    // Who it is takes the image's own files to know, which are there since the record is.
+    if record.user != User::default() {
+        record.write(options)?;
+    }
     // Last, and whole: by it a container that is made is told from one over whose making this process died.
     let (path, half) = (bundle.join(CONFIG), bundle.join("config.json.tmp"));
     let text = serde_json::to_vec(&spec).map_err(std::io::Error::from).at("write", &path)?;
     crate::options::private_file(&half, &text)?;
     std::fs::rename(&half, &path).at("write", &path)?;
-    if let Some(user) = spec.process().as_ref().map(|p| p.user()) {
-        let groups = user.additional_gids().clone().unwrap_or_default();
-        record.user = User { uid: user.uid(), gid: user.gid(), groups };
-    }
     Ok(record)
 }
 

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use crate::error::{At, Done, RuntimeError};
 
@@ -16,6 +17,8 @@ const SOCKET_BELOW: usize = 1 + 64 + 1 + 8;
 
 /// Name of the file that the process that serves a folder has locked.
 const LOCK: &str = "lock";
+/// How long a process that has been killed may seem to have its lock.
+const HANDED_OVER: Duration = Duration::from_secs(2);
 /// Mode of folders.
 const PRIVATE: u32 = 0o700;
 
@@ -84,6 +87,19 @@ impl Options {
     /// `--root` of an OCI runtime: each has its own form of state.
     pub(crate) fn oci_root(&self, handler: &str) -> PathBuf {
         self.run.join(if handler.is_empty() { "oci".to_owned() } else { format!("oci-{handler}") })
+    }
+}
+
+/// As [`lock`]. A child that a killed server was about to start has the lock as well, until it is another program.
+pub(crate) async fn lock_soon(root: &Path) -> Done<fs::File> {
+    let since = Instant::now();
+    loop {
+        match lock(root) {
+            Err(RuntimeError::HeldHere { .. } | RuntimeError::Refused(_)) if since.elapsed() < HANDED_OVER => {
+                tokio::time::sleep(HANDED_OVER / 50).await;
+            }
+            done => return done,
+        }
     }
 }
 
@@ -163,6 +179,19 @@ mod tests {
         assert!(refused.starts_with(&who) && refused.ends_with(&pid), "{refused}");
         drop(held);
         lock(dir.path()).expect("free again");
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_is_let_go_of_soon_is_waited_for() {
+        let dir = tempfile::tempdir().expect("folder");
+        let held = lock(dir.path()).expect("locked");
+        let let_go = async {
+            tokio::time::sleep(HANDED_OVER / 10).await;
+            drop(held);
+        };
+        let (taken, ()) = tokio::join!(lock_soon(dir.path()), let_go);
+        let _held = taken.expect("free by then");
+        assert!(lock_soon(dir.path()).await.is_err());
     }
 
     #[test]

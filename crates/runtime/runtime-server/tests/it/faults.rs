@@ -116,7 +116,10 @@ async fn a_container_over_whose_making_the_server_died_is_gone_and_its_name_free
     let mut bed = Bed::new();
     let mut client = bed.client().await;
     let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
-    let made = create(&mut client, &pod, container("made", "exec sleep 1000")).await.expect("created");
+    let mut config = container("made", "exec sleep 1000");
+    let security = config.linux.get_or_insert_default().security_context.get_or_insert_default();
+    security.run_as_username = "web".into();
+    let made = create(&mut client, &pod, config).await.expect("created");
     let half = create(&mut client, &pod, container("half", "exec sleep 1000")).await.expect("created");
     bed.kill();
     // As it is before the last step of the making.
@@ -127,6 +130,8 @@ async fn a_container_over_whose_making_the_server_died_is_gone_and_its_name_free
     let mut client = bed.client().await;
     let all = client.list_containers(v1::ListContainersRequest { filter: None }).await.expect("list").into_inner();
     assert_eq!(all.containers.iter().map(|c| c.id.as_str()).collect::<Vec<_>>(), [made.as_str()]);
+    let user = status(&mut client, &made).await.user.and_then(|u| u.linux).map(|u| (u.uid, u.gid));
+    assert_eq!(user, Some((1000, 1001)), "who it is to be");
     let left: Vec<_> = bed.remains().into_iter().filter(|r| r.contains(&half)).collect();
     assert_eq!(left, Vec::<String>::new());
     start(&mut client, &made).await.expect("what was made is there");
