@@ -41,6 +41,8 @@ struct Field {
     rng: Rng,
     ending: BTreeMap<String, Ending>,
     count: u32,
+    /// How often the daemon was killed over its start.
+    early: u32,
     /// How pods ended, by how it was told.
     told: BTreeMap<&'static str, u32>,
 }
@@ -61,6 +63,13 @@ impl Field {
         if self.rng.u8(..10) < 6 {
             self.node.bosun.kill();
             let_pass(Duration::from_millis(self.rng.u64(..400)));
+            // Sometimes over its start, while it finds everything again; also more than once.
+            while self.rng.u8(..3) == 0 {
+                self.node.bosun.launch(&mut self.node.bed).expect("it starts");
+                let_pass(Duration::from_millis(self.rng.u64(..400)));
+                self.node.bosun.kill();
+                self.early += 1;
+            }
             return self.node.bosun.start_again(&mut self.node.bed).expect("the daemon comes back");
         }
         let all = supervisors(self.node.bed.dir());
@@ -155,7 +164,7 @@ fn the_daemon_and_supervisors_are_killed_and_no_exit_is_lost_and_nothing_left() 
     // Pods whose supervisor is killed often are not held back for minutes.
     let config = json!({"crashLoopBackOff": {"maxContainerRestartPeriod": "2s"}, "featureGates": {"KubeletCrashLoopBackOffMax": true}});
     let node = with(BosunOptions { config, ..BosunOptions::default() });
-    let mut field = Field { node, rng, ending: BTreeMap::new(), count: 0, told: BTreeMap::new() };
+    let mut field = Field { node, rng, ending: BTreeMap::new(), count: 0, early: 0, told: BTreeMap::new() };
     LASTING.iter().for_each(|name| lasting(&field.node, name));
     for _ in 0..kills {
         (0..field.rng.u32(1..3)).for_each(|_| field.put());
@@ -169,8 +178,8 @@ fn the_daemon_and_supervisors_are_killed_and_no_exit_is_lost_and_nothing_left() 
         found.unwrap_or_else(|e| panic!("{e}"));
         field.node.remove(name);
     }
-    let Field { node, count, told, .. } = field;
-    println!("{count} pods ended: {told:?}");
+    let Field { node, count, early, told, .. } = field;
+    println!("{count} pods ended: {told:?}; the daemon was killed {early} times over its start");
     let empty = wait_until("nothing to be left", LATE, || {
         let left = remains(&node);
         if left.is_empty() { Ok(()) } else { Err(format!("{left:#?}\n{}", node.bosun.log())) }
