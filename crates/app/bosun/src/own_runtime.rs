@@ -117,9 +117,7 @@ impl OwnRuntime {
             Some(folder) => Arc::new(DirectoryImages::new(folder)),
             None => {
                 let root = self.options.root.join("images");
-                let (at, hosts) = (root.clone(), self.hosts_dir.clone());
-                // It waits for the disk, and whoever waits for this may be told to end.
-                let opened = tokio::task::spawn_blocking(move || StoreImages::open(&at, Some(hosts))).await?;
+                let opened = StoreImages::open(&root, Some(self.hosts_dir.clone()));
                 Arc::new(opened.with_context(|| format!("the images in {}", root.display()))?)
             }
         };

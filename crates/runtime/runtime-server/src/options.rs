@@ -185,12 +185,10 @@ mod tests {
     async fn a_lock_that_is_let_go_of_soon_is_waited_for() {
         let dir = tempfile::tempdir().expect("folder");
         let held = lock(dir.path()).expect("locked");
-        let let_go = async {
-            tokio::time::sleep(HANDED_OVER / 10).await;
-            drop(held);
-        };
-        let (taken, ()) = tokio::join!(lock_soon(dir.path()), let_go);
-        let _held = taken.expect("free by then");
+        let mut waiting = std::pin::pin!(lock_soon(dir.path()));
+        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        drop(held);
+        let _held = waiting.await.expect("free by then");
         assert!(lock_soon(dir.path()).await.is_err());
     }
 
