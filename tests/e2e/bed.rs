@@ -26,12 +26,12 @@ fn a_pod_starts_by_three_raw_calls_and_nothing_is_left_afterwards() {
 }
 
 #[test]
-fn containers_outlive_a_killed_containerd() {
+fn containers_outlive_a_killed_runtime() {
     let mut bed = TestBed::start(Options::default()).expect("a bed");
     wait(async {
         let id = cri(&bed).start_pause_pod("raw", BUSYBOX_IMAGES[0], &["sleep", "1000"]).await.expect("starts").1;
-        bed.kill_containerd();
-        bed.start_containerd().expect("comes back");
+        bed.kill_runtime();
+        bed.start_runtime().expect("comes back");
         let status = cri(&bed).container_status(&id).await.expect("status").expect("exists");
         assert_eq!(status.state, 1, "CONTAINER_RUNNING: {status:?}");
     });

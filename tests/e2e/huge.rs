@@ -120,10 +120,8 @@ fn mounted(node: &Node, pod: &Value) -> String {
 /// The runtime has a limit for each size of pages, also those that the pod does not ask for.
 fn told_to_the_runtime(node: &Node, pod: &Value) {
     let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().expect("an id");
-    let text =
-        node.bed.ctr(&["-n", "k8s.io", "containers", "info", id.trim_start_matches("containerd://")]).expect("told");
-    let info: Value = serde_json::from_str(&text).expect("JSON");
-    let limits = &info["Spec"]["linux"]["resources"]["hugepageLimits"];
+    let info = node.bed.container_info(id).expect("told");
+    let limits = &info["runtimeSpec"]["linux"]["resources"]["hugepageLimits"];
     if limits.is_null() {
         // containerd leaves them out where the kernel has no such controller.
         assert!(!has_controller(), "{info}");

@@ -96,8 +96,7 @@ fn a_killed_container_comes_back_under_restart_policy_always() {
     node.put("web", &format!("  containers:\n{}", shell("main", "exec sleep 1000", "")));
     let before = node.wait_running("web");
     let id = before["status"]["containerStatuses"][0]["containerID"].as_str().expect("id").to_owned();
-    let id = id.trim_start_matches("containerd://").to_owned();
-    node.bed.ctr(&["tasks", "kill", "-s", "SIGKILL", &id]).expect("killed");
+    node.bed.kill_container(&id).expect("killed");
     let after = node.wait("web", "to run again", |p| {
         let running = state(p, "running").is_object();
         (running && p["status"]["containerStatuses"][0]["restartCount"] == 1).then(|| p.clone())

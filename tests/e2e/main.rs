@@ -1,4 +1,4 @@
-//! bosun on a real containerd: black-box tests through manifests, the command line, and the runtime's own view.
+//! bosun on a real containerd, or with its own runtime in it (`TESTBED_RUNTIME=embedded`): black-box tests through manifests, the command line, and the runtime's own view.
 //!
 //! Needs root and what `cargo xtask setup` installs; run by `cargo xtask e2e`, which builds the daemon. Each test has
 //! a bed of its own, and fails with the reason where none can start: a test that skips itself proves nothing.
@@ -8,6 +8,7 @@
 mod bed;
 mod command_line;
 mod elsewhere;
+mod embedded;
 mod exits;
 mod full_disk;
 mod host;

@@ -27,6 +27,14 @@ impl Node {
         Node { bosun, bed }
     }
 
+    /// A node whose runtime is a process of its own, also where others have it within the daemon.
+    pub(crate) fn beside_its_runtime() -> Self {
+        let mut bed = TestBed::start(Options::default()).expect("a bed");
+        let config = serde_json::json!({"containerRuntimeEndpoint": format!("unix://{}", bed.socket().display())});
+        let bosun = Bosun::start(&mut bed, BosunOptions { config, ..BosunOptions::default() }).expect("bosun starts");
+        Node { bosun, bed }
+    }
+
     /// Puts a pod into the folder: `spec` is the YAML below `spec:`, indented by two.
     pub(crate) fn put(&self, name: &str, spec: &str) {
         self.bosun.put(&format!("{name}.yaml"), &pod(name, spec)).expect("written");

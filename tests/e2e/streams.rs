@@ -166,7 +166,7 @@ fn exec_through_the_daemon_costs_little_more_than_the_streaming_server_itself() 
     let node = node("exec sleep 1000", "");
     let pod = node.wait_running("web");
     let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().expect("an id");
-    let id = id.trim_start_matches("containerd://").to_owned();
+    let id = testbed::plain_id(id).to_owned();
     block(async {
         let endpoint = cri_client::Endpoint::parse(&format!("unix://{}", node.bed.socket().display())).expect("fine");
         let deadlines = cri_client::Deadlines::new(SOON);

@@ -79,12 +79,12 @@ fn sigterm_ends_the_daemon_and_no_pod() {
 
 #[test]
 fn containerd_killed_and_back_restarts_nothing() {
-    let mut node = Node::start();
+    let mut node = Node::beside_its_runtime();
     let before = steady(&node, &["a", "b"]);
-    node.bed.kill_containerd();
+    node.bed.kill_runtime();
     node.put("new", &format!("  containers:\n{}", shell("main", "exec sleep 1000", "")));
     node.bosun.get("pods").expect("the daemon answers without its runtime");
-    node.bed.start_containerd().expect("comes back");
+    node.bed.start_runtime().expect("comes back");
     node.wait_running("new");
     assert_eq!(same(&node, &["a", "b"]), before);
 }

@@ -1,11 +1,11 @@
-//! What does bosun do, seen in a minute? Real pods on a real containerd, a killed manager, and nobody who notices.
+//! What does bosun do, seen in a minute? Real pods, a killed manager, and nobody who notices.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
-use testbed::{Bosun, BosunOptions, Options, TestBed, wait_until};
+use testbed::{Bosun, BosunOptions, Options, RuntimeKind, TestBed, wait_until};
 
 use crate::{setup, workspace};
 
@@ -14,10 +14,14 @@ const VICTIM: &str = "pod-manager";
 
 /// Runs the pods of `config/examples/` in a test bed, kills a manager actor, shows that nothing restarted, cleans up.
 ///
-/// Sets up the machine first (Debian packages, as `cargo xtask setup`). Under a minute once everything is built.
+/// bosun runs them itself, on its own runtime; `--containerd` has a containerd do it. Sets up the machine first (Debian packages,
+/// as `cargo xtask setup`). Under a minute once everything is built.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Leaves containerd, bosun and the pods running, and says how to reach and to remove them.
+    /// Runs the pods on a containerd.
+    #[arg(long)]
+    containerd: bool,
+    /// Leaves bosun, the pods and containerd running, and says how to reach and to remove them.
     #[arg(long)]
     keep: bool,
     /// So many pods beside them, each with a readiness probe every second.
@@ -29,12 +33,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    setup::run(&setup::Args::default())?;
+    setup::run(&if args.containerd { setup::Args::default() } else { setup::Args::bed() })?;
     title("build");
-    let program = workspace::build_bosun(args.release)?;
+    let program = workspace::build_bosun_and_runtime(args.release)?;
+    let runtime = if args.containerd { RuntimeKind::Containerd } else { RuntimeKind::Own(program.clone()) };
     title("test bed");
     let say = |step: &str| println!("  {step}");
-    let mut bed = TestBed::start(Options { keep: args.keep, say, ..Options::default() })?;
+    let mut bed = TestBed::start(Options { runtime, keep: args.keep, say, ..Options::default() })?;
     title("bosun run");
     let by_hand = program.display().to_string();
     let options = BosunOptions { program, faults: true, hostname: "demo".into(), ..BosunOptions::default() };
@@ -44,7 +49,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.keep {
         bosun.keep();
         println!("\nstill running; for example:\n  {by_hand} get pods --socket {}", bosun.socket().display());
-        println!("  ctr -a {} -n k8s.io tasks ls", bed.socket().display());
+        match args.containerd {
+            true => println!("  ctr -a {} -n k8s.io tasks ls", bed.socket().display()),
+            false => println!("  crictl --runtime-endpoint unix://{} ps", bed.socket().display()),
+        }
         println!("  cargo xtask bed --remove {}", bed.dir().display());
         return shown;
     }

@@ -1,5 +1,7 @@
 //! Does bosun run pods on a real containerd, with real images, registries, kills and restarts?
 
+use testbed::Need;
+
 use crate::{conform, outside, setup, workspace};
 
 mod in_guest;
@@ -10,6 +12,8 @@ use runtime::{Runtime, check_nextest};
 /// Builds the daemon and runs `tests/e2e` against it. Needs root and what `cargo xtask setup` installs.
 ///
 /// With `--guest`, each test runs in a machine of its own with cgroup v2 (see `cargo xtask guest`), but for those that cannot.
+///
+/// With `--embedded`, the daemon runs pods by itself (`containerRuntimeEndpoint: embedded://`), and no containerd is needed.
 ///
 /// `e2e cluster` runs `tests/cluster` instead: bosun as the node of a real control plane, which it brings first.
 ///
@@ -23,7 +27,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     runtime: Runtime,
     /// Runs each test in a guest of its own, on cgroup v2.
-    #[arg(long, conflicts_with = "newer")]
+    #[arg(long, conflicts_with_all = ["newer", "embedded"])]
     guest: bool,
 }
 
@@ -60,11 +64,15 @@ const ON_RUNC: &str = "(package(pod-supervisor) & test(on_runc::)) | (package(ru
 
 fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
-    setup::check()?;
-    let program = if args.built { workspace::built_bosun()? } else { workspace::build_bosun(args.release)? };
+    let needs: &[Need] =
+        if args.embedded { &[Need::Bed, Need::Tests] } else { &[Need::Bed, Need::Tests, Need::Containerd] };
+    setup::check_for(needs)?;
+    let program =
+        if args.built { workspace::built_bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
     let jobs = args.jobs.max(1).to_string();
     let mut command = vec!["nextest", "run", "--ignore-default-filter", "--no-fail-fast", "--test-threads", &jobs];
     let (packages, only) = match package {
+        "e2e" if args.embedded => (&["e2e"][..], "package(e2e)".to_owned()),
         "e2e" => (&["e2e", "pod-supervisor", "runtime-server", "cni"][..], format!("package(e2e) | {ON_RUNC}")),
         other => (&[package][..], format!("package({other})")),
     };
@@ -78,6 +86,7 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     let newer = args.newer.then(setup::newer_containerd).transpose()?;
     let (program, newer) = (program.to_string_lossy(), newer.map(|p| p.to_string_lossy().into_owned()));
     let mut env = vec![("BOSUN_BIN", program.as_ref())];
+    env.extend(args.embedded.then_some(("TESTBED_RUNTIME", "embedded")));
     env.extend(newer.as_deref().map(|path| ("TESTBED_CONTAINERD", path)));
     let runs_outside = package == "e2e" && args.filter.as_deref().is_none_or(|f| outside::TEST.contains(f));
     let outside = runs_outside.then(|| outside::build(&|args| workspace::run("cargo", args))).transpose()?;

@@ -1,7 +1,7 @@
 //! Can this machine run the test bed, and if not, can we make it so?
 
 use anyhow::bail;
-use testbed::Problem;
+use testbed::{Need, Problem, RuntimeKind};
 
 mod apt;
 mod control_plane;
@@ -23,9 +23,24 @@ pub(crate) struct Args {
     /// builds it from Debian's source package, which takes some minutes once.
     #[arg(long)]
     cluster: bool,
+    /// Only what pods on bosun's own runtime need: no containerd, no registries.
+    #[arg(long, conflicts_with_all = ["newer", "cluster"])]
+    bed: bool,
 }
 
+/// What beds and tests with containerd need.
+const ALL: &[Need] = &[Need::Bed, Need::Containerd, Need::Tests];
+
 impl Args {
+    fn needs(&self) -> &'static [Need] {
+        if self.bed { &[Need::Bed] } else { ALL }
+    }
+
+    /// What a bed with bosun's own runtime needs, and nothing else.
+    pub(crate) fn bed() -> Self {
+        Args { bed: true, ..Args::default() }
+    }
+
     /// With the control plane.
     pub(crate) fn cluster() -> Self {
         Args { cluster: true, ..Args::default() }
@@ -37,12 +52,13 @@ pub(crate) use control_plane::check as check_cluster;
 pub(crate) use newer::containerd as newer_containerd;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let problems = testbed::missing();
+    let needs = args.needs();
+    let problems = testbed::missing(needs);
     let unfit: Vec<String> = problems.iter().filter_map(unfit).collect();
     if !unfit.is_empty() {
         bail!("this machine cannot run the test bed:\n  - {}", unfit.join("\n  - "));
     }
-    for there in testbed::REQUIRED.iter().filter(|r| !is_missing(&problems, r.package)) {
+    for there in testbed::REQUIRED.iter().filter(|r| needs.contains(&r.need) && !is_missing(&problems, r.package)) {
         println!("  have     {:<28} {}", there.package, there.why);
     }
     let wanted: Vec<&'static str> = problems.iter().filter_map(package).collect();
@@ -55,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !wanted.is_empty() {
         install(&wanted)?;
     }
-    if let Some(problem) = testbed::missing().first() {
+    if let Some(problem) = testbed::missing(needs).first() {
         bail!("still missing after the installation: {problem}");
     }
     println!("the test bed can run here");
@@ -70,9 +86,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a bed can start here; says what to do if not.
+/// Whether a bed can start here, and tests in it; says what to do if not. With bosun's own runtime that takes no containerd.
 pub(crate) fn check() -> anyhow::Result<()> {
-    let problems: Vec<String> = testbed::missing().iter().map(ToString::to_string).collect();
+    check_for(if RuntimeKind::of_environment() == RuntimeKind::Containerd { ALL } else { &[Need::Bed, Need::Tests] })
+}
+
+/// Whether what is needed is here.
+pub(crate) fn check_for(needs: &[Need]) -> anyhow::Result<()> {
+    let problems: Vec<String> = testbed::missing(needs).iter().map(ToString::to_string).collect();
     if !problems.is_empty() {
         bail!("no test bed can start here (`cargo xtask setup` helps):\n  - {}", problems.join("\n  - "));
     }

@@ -147,6 +147,9 @@ fn slow_steps(steps: &Steps, args: &Args) {
         steps.step("e2e", "does it run pods on a real containerd?", &|log| {
             slow(log, &[&["setup"], &["e2e", "--built"]])
         });
+        steps.step("e2e-embedded", "and on its own runtime, within the daemon?", &|log| {
+            slow(log, &[&["e2e", "--built", "--embedded"]])
+        });
         steps.step("cluster", "does it serve a real control plane?", &|log| {
             slow(log, &[&["e2e", "cluster", "--built", "--jobs", CLUSTERS]])
         });

@@ -80,9 +80,25 @@ pub(crate) fn build_bosun(release: bool) -> anyhow::Result<PathBuf> {
     build("bosun", release)
 }
 
+/// Builds the daemon with what it needs to run pods itself, and returns the program; one that was given has it beside it.
+pub(crate) fn build_bosun_and_runtime(release: bool) -> anyhow::Result<PathBuf> {
+    match std::env::var_os("BOSUN_BIN") {
+        Some(given) => Ok(given.into()),
+        // Together: features of dependencies depend on what is built together.
+        None => build_programs(&[("pod-supervisor", "bosun-pod"), ("bosun", "bosun")], release),
+    }
+}
+
 /// Builds the program of a package that is called like it.
 pub(crate) fn build(name: &str, release: bool) -> anyhow::Result<PathBuf> {
-    let mut args = vec!["build", "--package", name, "--bin", name];
+    build_programs(&[(name, name)], release)
+}
+
+/// Builds programs, each with its package before it, and returns the last one.
+fn build_programs(programs: &[(&str, &str)], release: bool) -> anyhow::Result<PathBuf> {
+    let mut args = vec!["build"];
+    args.extend(programs.iter().flat_map(|(package, name)| ["--package", package, "--bin", name]));
+    let name = programs.last().map_or("", |(_, name)| name);
     if release {
         args.push("--release");
     }

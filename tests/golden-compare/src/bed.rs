@@ -58,9 +58,11 @@ pub struct GoldenBed {
     folder: Folder,
 }
 
+/// The socket of the bed's runtime: containerd's, or that of bosun's own.
 fn upstream(parent: &Path) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(parent).ok()?.flatten().map(|e| e.path().join("containerd.sock"));
-    entries.into_iter().find(|p| p.exists())
+    let entries = std::fs::read_dir(parent).ok()?.flatten();
+    let mut sockets = entries.flat_map(|e| ["containerd.sock", "cri.sock"].map(|name| e.path().join(name)));
+    sockets.find(|p| p.exists())
 }
 
 /// Stands in for the image of the recording: serves HTTP, and ends as it did.

@@ -118,7 +118,7 @@ impl Others {
     fn now(node: &ClusterNode) -> Self {
         let of = |pid: Option<u32>| pid.and_then(testbed::usage).map_or(0.0, |u| u.cpu.as_secs_f64());
         Self {
-            containerd: of(node.bed.containerd_pid()),
+            containerd: of(node.bed.runtime_pid()),
             control_plane: node.cluster.cpu().as_secs_f64(),
             bench: of(Some(std::process::id())),
         }

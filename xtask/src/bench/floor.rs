@@ -27,7 +27,7 @@ pub(super) fn measure(bed: &TestBed, count: usize, lanes: usize) -> anyhow::Resu
         let cri = Cri::new(&bed.socket(), bed.cgroup_root(), &bed.dir().join("logs"));
         cri.version().await.context("CRI Version")?;
         let gate = Arc::new(Semaphore::new(lanes));
-        let cpu = || bed.containerd_pid().and_then(testbed::usage).map_or(0.0, |u| u.cpu.as_secs_f64());
+        let cpu = || bed.runtime_pid().and_then(testbed::usage).map_or(0.0, |u| u.cpu.as_secs_f64());
         let (begin, before) = (Instant::now(), cpu());
         let tasks: Vec<_> = (0..count)
             .map(|n| {

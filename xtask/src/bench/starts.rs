@@ -54,7 +54,7 @@ pub(super) fn single(bed: &TestBed, bosun: &Bosun, floor: &Floor, report: &mut R
 /// All pods at once; answers the seconds that it took.
 pub(super) fn many(bed: &TestBed, bosun: &Bosun, count: usize, report: &mut Report) -> anyhow::Result<f64> {
     let cpu = || {
-        [bosun.pid(), bed.containerd_pid()].map(|p| testbed::usage(p.unwrap_or(0)).map_or(0.0, |u| u.cpu.as_secs_f64()))
+        [bosun.pid(), bed.runtime_pid()].map(|p| testbed::usage(p.unwrap_or(0)).map_or(0.0, |u| u.cpu.as_secs_f64()))
     };
     let (begin, before) = (now(), cpu());
     for n in 0..count {

@@ -17,6 +17,9 @@ pub(super) struct Runtime {
     /// Runs on the containerd that `cargo xtask setup --newer` brought: the tier with a CRI event stream.
     #[arg(long)]
     pub(super) newer: bool,
+    /// Has the daemon run pods by itself, on bosun's own runtime.
+    #[arg(long, conflicts_with = "newer")]
+    pub(super) embedded: bool,
     /// How many tests run at a time; each has a containerd of its own.
     #[arg(long, default_value_t = 3)]
     pub(super) jobs: usize,

@@ -31,6 +31,8 @@ const REQUIRED: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
 #[derive(Clone, Debug)]
 pub struct LinuxCgroups {
     hierarchy: Hierarchy,
+    /// Version 2 where it is mounted beside version 1, without controllers: OCI runtimes make cgroups there too, below those of pods.
+    beside: Option<PathBuf>,
     proc: PathBuf,
 }
 
@@ -46,23 +48,24 @@ impl LinuxCgroups {
     pub fn detect() -> HostResult<Self> {
         let root = Path::new(MOUNT);
         let magic = rustix::fs::statfs(root).at("statfs", root)?.f_type;
-        let hierarchy = if i128::from(magic) == i128::from(CGROUP2_MAGIC) {
-            Hierarchy::V2(root.to_owned())
+        let (hierarchy, beside) = if i128::from(magic) == i128::from(CGROUP2_MAGIC) {
+            (Hierarchy::V2(root.to_owned()), None)
         } else {
-            Hierarchy::V1(v1_mounts()?)
+            let (mounts, beside) = v1_mounts()?;
+            (Hierarchy::V1(mounts), beside)
         };
-        Ok(Self { hierarchy, proc: PathBuf::from("/proc") })
+        Ok(Self { hierarchy, beside, proc: PathBuf::from("/proc") })
     }
 
     #[cfg(test)]
     fn v2_at(root: &Path, proc: &Path) -> Self {
-        Self { hierarchy: Hierarchy::V2(root.to_owned()), proc: proc.to_owned() }
+        Self { hierarchy: Hierarchy::V2(root.to_owned()), beside: None, proc: proc.to_owned() }
     }
 
     #[cfg(test)]
     fn v1_at(mounts: &[(&str, &Path)], proc: &Path) -> Self {
         let mounts = mounts.iter().map(|(c, p)| ((*c).to_owned(), p.to_path_buf())).collect();
-        Self { hierarchy: Hierarchy::V1(mounts), proc: proc.to_owned() }
+        Self { hierarchy: Hierarchy::V1(mounts), beside: None, proc: proc.to_owned() }
     }
 
     pub(crate) fn hierarchy(&self) -> &Hierarchy {
@@ -197,20 +200,19 @@ impl CgroupFs for LinuxCgroups {
     }
 
     fn remove(&self, path: &str) -> HostResult<()> {
-        if checked(path)?.as_os_str().is_empty() {
+        let below = checked(path)?;
+        if below.as_os_str().is_empty() {
             return Err(refused(path));
         }
-        let mut dirs = self.dirs(path)?;
-        // Most are empty by now. The rest says why it is not.
-        dirs.retain(|dir| !kill::is_removed(dir));
-        kill::kill_all(&dirs)?;
-        let mut first_error = None;
-        for dir in dirs {
-            if let Err(e) = kill::remove_dirs(&dir) {
-                first_error.get_or_insert(e);
-            }
+        let beside = self.beside.as_ref().map(|mount| mount.join(below));
+        remove_all(self.dirs(path)?)?;
+        // It limits nothing: nobody waits for it.
+        if let Some(dir) = beside
+            && let Err(e) = remove_all(vec![dir])
+        {
+            tracing::warn!(error = %e, "what is beside a cgroup that is gone stays");
         }
-        first_error.map_or(Ok(()), Err)
+        Ok(())
     }
 
     fn children(&self, path: &str) -> HostResult<Vec<String>> {
@@ -290,13 +292,30 @@ impl CgroupFs for LinuxCgroups {
     }
 }
 
+/// Kills what runs in folders of cgroups, and removes them.
+fn remove_all(mut dirs: Vec<PathBuf>) -> HostResult<()> {
+    // Most are empty by now. The rest says why it is not.
+    dirs.retain(|dir| !kill::is_removed(dir));
+    kill::kill_all(&dirs)?;
+    let mut first_error = None;
+    for dir in dirs {
+        if let Err(e) = kill::remove_dirs(&dir) {
+            first_error.get_or_insert(e);
+        }
+    }
+    first_error.map_or(Ok(()), Err)
+}
+
 /// The hierarchy in which systemd keeps its units.
 const SYSTEMD: &str = "systemd";
 
-/// Mount points of the v1 hierarchies by controller; a named one counts by its name.
-fn v1_mounts() -> HostResult<BTreeMap<String, PathBuf>> {
-    let mut mounts = BTreeMap::new();
+/// Mount points of the v1 hierarchies by controller; a named one counts by its name. And that of version 2 among them.
+fn v1_mounts() -> HostResult<(BTreeMap<String, PathBuf>, Option<PathBuf>)> {
+    let (mut mounts, mut beside) = (BTreeMap::new(), None);
     for m in crate::mounts::mount_table(Path::new("/proc"))? {
+        if m.fs_type == "cgroup2" && m.mount_point.starts_with(MOUNT) {
+            beside = Some(m.mount_point.clone());
+        }
         if m.fs_type != "cgroup" {
             continue;
         }
@@ -309,7 +328,7 @@ fn v1_mounts() -> HostResult<BTreeMap<String, PathBuf>> {
             mounts.entry(name.clone()).or_insert_with(|| m.mount_point.clone());
         }
     }
-    Ok(mounts)
+    Ok((mounts, beside))
 }
 
 fn is_v1_controller(option: &str) -> bool {

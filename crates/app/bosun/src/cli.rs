@@ -156,7 +156,7 @@ fn dispatch(command: Command, customise: impl FnOnce(Builder) -> Builder) -> Exi
         }
         Command::CheckConfig { words } => check::check(&words),
         Command::Image { command } => image::run(&command),
-        Command::Runtime(args) => runtime::run(args),
+        Command::Runtime(args) => runtime::run(&args),
         Command::Ask(command) => console::run(command),
     }
 }

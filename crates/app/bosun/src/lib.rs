@@ -8,6 +8,7 @@
 
 pub mod cli;
 pub mod node;
+mod own_runtime;
 pub mod providers;
 mod run;
 pub mod settings;

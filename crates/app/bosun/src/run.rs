@@ -1,6 +1,6 @@
 //! `bosun run`: from flags to a running node, and back out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,8 @@ use server::listener::Accepting;
 use server::local::Views;
 
 use crate::node::{Builder, Node, Ports};
+use crate::own_runtime::OwnRuntime;
+use crate::own_runtime::embedded::Embedded;
 use crate::settings::{Certificates, Settings};
 
 use begin::{Begun, begin};
@@ -49,10 +51,16 @@ pub(crate) fn run(flags: &Flags, customise: impl FnOnce(Builder) -> Builder) -> 
     let Begun { settings, document, set_verbosity } = begin(flags, "bosun run")?;
     let watchdog = systemd::watchdog()?;
     let _lock = flags.lock_file.as_deref().map(host::lock).transpose()?;
+    let own = OwnRuntime::of_daemon(&settings.config)?;
+    let own = own.map(|own| Embedded::start(own, |why| leave(4, why + ", leaving the rest to systemd"))).transpose()?;
     let apart = Apart::start()?;
-    let start = Start { settings, document, set_verbosity, watchdog, apart: apart.handle() };
+    let socket = own.as_ref().map(|own| own.socket().to_owned());
+    let start = Start { settings, document, set_verbosity, watchdog, own_runtime: socket, apart: apart.handle() };
     let ended = run_system(|| serve(start, customise));
     apart.end();
+    if let Some(own) = own {
+        own.end();
+    }
     logging::flush();
     ended?
 }
@@ -109,12 +117,14 @@ struct Start {
     document: serde_json::Map<String, serde_json::Value>,
     set_verbosity: logging::SetVerbosity,
     watchdog: Option<Duration>,
+    /// Where the runtime within this process is served.
+    own_runtime: Option<PathBuf>,
     /// Where callers are served and health is told, whatever the actors are at.
     apart: tokio::runtime::Handle,
 }
 
 async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Result<ExitCode> {
-    let Start { mut settings, document, set_verbosity, watchdog, apart } = start;
+    let Start { mut settings, document, set_verbosity, watchdog, own_runtime, apart } = start;
     let mut signals = systemd::Signals::listen()?;
     let link = cluster::link(&settings.flags, &settings.config)?;
     settings.certificates = Certificates {
@@ -131,7 +141,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     show_health(&settings.config.healthz, &checks, &apart);
     host::make_dirs(&settings)?;
     let journal = open_journal(&settings.root_dir, &kernel)?;
-    let client = connect(&settings.config.runtime)?;
+    let client = connect(&settings.config.runtime, own_runtime.as_deref())?;
     let words = tokio::select! {
         words = handshake(&client) => words?,
         why = signals.next() => {

@@ -16,7 +16,7 @@ mod tracing;
 pub use cgroups::{Cgroups, Enforce, MemoryQos, NodeAllocatable, PodLimits, Reserved};
 pub use eviction::{Eviction, SoftThreshold, Threshold};
 pub use host::Host;
-pub use images::{Images, PullVerification, Runtime};
+pub use images::{EMBEDDED, EmbeddedRuntime, Images, PullVerification, Runtime};
 pub use logging::{FileVerbosity, LogFormat, Logging};
 pub use node::{ApiAccess, ChangeDetection, NodeObject};
 pub use pods::{ContainerLogs, Dns, PodSources, Pods};

@@ -72,7 +72,9 @@ pub fn configure(flags: &Flags) -> Result<Configured, ConfigErrors> {
     }
     // A kubelet refuses the empty endpoint of a flag, while the empty one of a file is as good as absent.
     for o in flags.overrides.iter().filter(|o| o.field == "containerRuntimeEndpoint" && o.value == "") {
-        let error = ConfigError::new(o.field, "must name a socket").value(&o.value).allowed("unix:///absolute/path");
+        let error = ConfigError::new(o.field, "must name a socket")
+            .value(&o.value)
+            .allowed("unix:///absolute/path, embedded://");
         errors.push(error.at(format!("--{}", o.flag)));
     }
     let unreadable = errors.iter().any(|e| !e.origin.starts_with("--"));

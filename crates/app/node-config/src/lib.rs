@@ -27,10 +27,10 @@ mod tls_names;
 mod tests;
 
 pub use config::{
-    ApiAccess, Authentication, Authorization, AuthorizationMode, Cgroups, ChangeDetection, ContainerLogs, Dns, Enforce,
-    Eviction, FileVerbosity, Healthz, Host, Images, LogFormat, Logging, MemoryQos, NodeAllocatable, NodeConfig,
-    NodeObject, NodeShutdown, PodLimits, PodSources, Pods, PullVerification, Reserved, Runtime, Server, ServerTls,
-    ShutdownPeriod, SoftThreshold, Threshold, TlsVersion, Tracing, TracingEndpoint,
+    ApiAccess, Authentication, Authorization, AuthorizationMode, Cgroups, ChangeDetection, ContainerLogs, Dns,
+    EMBEDDED, EmbeddedRuntime, Enforce, Eviction, FileVerbosity, Healthz, Host, Images, LogFormat, Logging, MemoryQos,
+    NodeAllocatable, NodeConfig, NodeObject, NodeShutdown, PodLimits, PodSources, Pods, PullVerification, Reserved,
+    Runtime, Server, ServerTls, ShutdownPeriod, SoftThreshold, Threshold, TlsVersion, Tracing, TracingEndpoint,
 };
 pub use configz::configz;
 pub use error::{ConfigError, ConfigErrors, Warning};

@@ -4,6 +4,7 @@ mod cluster;
 mod logging;
 mod memory;
 mod rules;
+mod runtime;
 mod server;
 mod shutdown;
 mod storage;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use model::node::{CgroupDriver, SwapBehavior};
 use serde_json::{Map, Value};
 
-use crate::config::{ContainerLogs, Dns, Enforce, Images, NodeConfig, PodSources, Pods, Runtime};
+use crate::config::{ContainerLogs, Dns, Enforce, Images, NodeConfig, PodSources, Pods};
 use crate::error::{ConfigError, Warning};
 use crate::fields::UNUSED;
 use crate::findings::Findings;
@@ -44,7 +45,7 @@ pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result
     rules::unused::check(&raw, r.findings);
     sources(&mut r, &mut config.sources);
     pod_logs(&mut r, &mut config.pods);
-    runtime(&mut r, &mut config.runtime);
+    runtime::runtime(&mut r, &mut config.runtime);
     cgroups(&mut r, &mut config);
     processes(&mut r, &mut config);
     memory::qos(&mut r, &mut config);
@@ -115,34 +116,6 @@ fn url(r: &mut Reader<'_>, s: &mut PodSources) {
         for value in r.findings.text_list(&format!("staticPodURLHeader.{name}"), values).unwrap_or_default() {
             s.static_pod_url_headers.push((name.clone(), value));
         }
-    }
-}
-
-fn runtime(r: &mut Reader<'_>, c: &mut Runtime) {
-    set(&mut c.container_runtime_endpoint, endpoint(r, "containerRuntimeEndpoint"));
-    c.image_service_endpoint =
-        endpoint(r, "imageServiceEndpoint").unwrap_or_else(|| c.container_runtime_endpoint.clone());
-    set(&mut c.runtime_request_timeout, r.some_duration("runtimeRequestTimeout"));
-}
-
-/// A unix socket. TCP is refused: CRI has no authentication, whoever reaches the port owns the node.
-fn endpoint(r: &mut Reader<'_>, name: &'static str) -> Option<String> {
-    const ALLOWED: &str = "unix:///absolute/path";
-    let text = r.some_text(name)?;
-    let mut refuse = |reason: &str| {
-        r.findings.error(ConfigError::new(name, reason).value(&Value::from(text.as_str())).allowed(ALLOWED));
-        None
-    };
-    match text.split_once("://") {
-        Some(("unix", path)) if path.starts_with('/') && path.len() > 1 => Some(text),
-        Some(("unix", _)) => refuse("must be an absolute path of a socket"),
-        Some(("tcp", _)) => refuse("tcp is refused: CRI has no authentication, whoever reaches the port owns the node"),
-        Some(_) => refuse("this protocol is not supported on Linux"),
-        None if text.starts_with('/') => {
-            r.findings.warn(name, "a bare path is deprecated, write unix:// in front of it");
-            Some(format!("unix://{text}"))
-        }
-        None => refuse("must be an absolute path of a socket"),
     }
 }
 

@@ -112,8 +112,5 @@ fn all(cache: &Path) -> Vec<Entry> {
 /// Forgets an ADD; one that is not there is fine.
 pub(crate) fn remove(cache: &Path, network: &str, container: &str, interface: &str) -> Result<(), CniError> {
     let path = path(cache, network, container, interface);
-    match fs::remove_file(&path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(format!("remove {}", path.display()))(e)),
-        _ => Ok(()),
-    }
+    pod_supervisor::record::remove_written(&path).map_err(failed(format!("remove {}", path.display())))
 }

@@ -1,6 +1,6 @@
 //! Calls of all plugins of a network, in order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -107,7 +107,8 @@ impl Cni {
         Ok(())
     }
 
-    /// Takes a network back, also twice, also after a part of an ADD. By the configuration that it was given by, if that is known.
+    /// Takes a network back, also twice, also after a part of an ADD. By the configuration that it was given by, if that is known. A
+    /// file that the namespace is not mounted on any more stands for none.
     ///
     /// # Errors
     /// A plugin fails: to be called again.
@@ -116,9 +117,13 @@ impl Cni {
         let given = kept.as_ref().and_then(cache::Entry::list);
         let used = given.as_ref().unwrap_or(list);
         let previous = kept.as_ref().map(|k| &k.result).filter(|r| used.since(CHECK_SINCE) && !r.is_null());
+        let mut environment = to.environment();
+        if to.namespace.as_deref().is_some_and(is_let_go) {
+            environment.namespace.clear();
+        }
         for plugin in used.plugins.iter().rev() {
             let add = additions(plugin, previous, to);
-            self.one(used, plugin, "DEL", &to.environment(), add).await?;
+            self.one(used, plugin, "DEL", &environment, add).await?;
         }
         cache::remove(&self.cache, &list.name, &to.container, &to.interface)
     }
@@ -184,4 +189,11 @@ impl Cni {
         }
         Ok(())
     }
+}
+
+/// Whether a namespace was mounted on this file and is not any more: plugins refuse such a file, however often they are asked.
+fn is_let_go(file: &Path) -> bool {
+    /// File system of namespaces (`linux/magic.h`).
+    const NSFS_MAGIC: u32 = 0x6e73_6673;
+    rustix::fs::statfs(file).is_ok_and(|found| i128::from(found.f_type) != i128::from(NSFS_MAGIC))
 }

@@ -131,9 +131,7 @@ pub struct Held {
 /// Of the file system; the temporary file is then removed if it can be.
 pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("a file without a folder"))?;
-    let mut name = path.file_name().ok_or_else(|| io::Error::other("a file without a name"))?.to_owned();
-    name.push(".tmp");
-    let temporary = folder.join(name);
+    let temporary = temporary(path)?;
     let written = (|| {
         // For root alone: records hold what containers are given, secrets among it.
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
@@ -148,6 +146,27 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     written
+}
+
+/// The temporary file of [`write_atomically`].
+fn temporary(path: &Path) -> io::Result<PathBuf> {
+    let mut name = path.file_name().ok_or_else(|| io::Error::other("a file without a name"))?.to_owned();
+    name.push(".tmp");
+    Ok(path.with_file_name(name))
+}
+
+/// Removes a file, and what a crash left of a [`write_atomically`] of it. One that is not there is fine.
+///
+/// # Errors
+/// Of the file system.
+pub fn remove_written(path: &Path) -> io::Result<()> {
+    for file in [temporary(path)?.as_path(), path] {
+        match fs::remove_file(file) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Writes a record as JSON that a person can read, atomically.
@@ -199,5 +218,20 @@ mod tests {
         assert_eq!(read_record::<String>(&path).expect("as before").len(), MAX_RECORD - 3);
         File::options().append(true).open(&path).and_then(|mut f| f.write_all(b"   ")).expect("longer");
         assert!(read_record::<String>(&path).is_err());
+    }
+
+    #[test]
+    fn what_a_crash_left_of_a_write_goes_with_the_file() {
+        let dir = tempfile::tempdir().expect("folder");
+        let path = dir.path().join("result");
+        for (whole, half) in [(true, true), (false, true), (true, false), (false, false)] {
+            for (there, name) in [(whole, "result"), (half, "result.tmp")] {
+                if there {
+                    fs::write(dir.path().join(name), "x").expect("written");
+                }
+            }
+            remove_written(&path).expect("removed");
+            assert_eq!(fs::read_dir(dir.path()).expect("folder").count(), 0);
+        }
     }
 }

@@ -1,11 +1,10 @@
 //! The server of this crate's tests: `serve FOLDER BOSUN_POD`, with images in `FOLDER/images` and, where they are there, networks
-//! of `FOLDER/net.d` and handlers of `FOLDER/runtime.toml`. For everything else there is `bosun runtime`.
+//! of `FOLDER/net.d` (plugins in `FOLDER/plugins` go before the machine's) and handlers of `FOLDER/runtime.toml`. For everything else there is `bosun runtime`.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use runtime_server::{CniNetworks, DirectoryImages, NoNetwork, Options, PodNetworks, Server, read_handlers};
+use runtime_server::{CniNetworks, DirectoryImages, NoNetwork, Options, PodNetworks, RuntimeFile, Server};
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,13 +16,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         run: dir.join("run"),
         listen: dir.join("cri.sock"),
         oci_runtime: "/usr/sbin/runc".into(),
-        handlers: if config.exists() { read_handlers(&config)? } else { BTreeMap::new() },
+        handlers: if config.exists() { RuntimeFile::read(&config)?.handlers } else { Default::default() },
         supervisor,
         systemd_cgroup: false,
     };
     let configurations = dir.join("net.d");
     let networks: Arc<dyn PodNetworks> = if configurations.exists() {
-        CniNetworks::start(&configurations, vec!["/usr/lib/cni".into()], &dir.join("cni"))
+        CniNetworks::start(&configurations, vec![dir.join("plugins"), "/usr/lib/cni".into()], &dir.join("cni"))
     } else {
         Arc::new(NoNetwork)
     };

@@ -20,17 +20,18 @@ use crate::{cgroups, container, ends, sandbox};
 /// How long the supervisor of such a pod may take to see its containers end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Ends one. What is not gone then is tried again when the server starts anew.
-pub(crate) async fn end(rt: &Arc<Runtime>, broken: Broken) {
+/// Ends one; answers whether it is gone. What is not is tried again when the server starts anew, at the latest.
+pub(crate) async fn end(rt: &Arc<Runtime>, broken: &Broken) -> bool {
     let Broken { pod, container, why } = broken;
     warn!(pod, container, "it cannot be served and goes: {why}");
-    let gone = match &container {
-        Some(id) => end_container(rt, &pod, id).await,
-        None => end_pod(rt, &pod).await,
+    let gone = match container {
+        Some(id) => end_container(rt, pod, id).await,
+        None => end_pod(rt, pod).await,
     };
-    if let Err(e) = gone {
+    if let Err(e) = &gone {
         warn!(pod, container, "it is not gone yet: {e}");
     }
+    gone.is_ok()
 }
 
 async fn end_container(rt: &Arc<Runtime>, pod: &str, id: &str) -> Done<()> {

@@ -51,19 +51,6 @@ pub(crate) fn of_container(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> O
     }
 }
 
-/// Removes what an OCI runtime that was killed over a start leaves where version 2 is mounted beside version 1: an empty cgroup that no
-/// controller is of, which nobody else looks for.
-pub(crate) fn remove_beside(rt: &Runtime, cgroup: &str) {
-    if rt.handlers.node().cgroup_v2 {
-        return;
-    }
-    let path = Path::new("/sys/fs/cgroup/unified").join(cgroup.trim_start_matches('/'));
-    match std::fs::remove_dir(&path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => tracing::warn!("{}: {e}", path.display()),
-        _ => {}
-    }
-}
-
 /// The file that says whether the kernel killed in a container for lack of memory.
 pub(crate) fn oom_file(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Option<PathBuf> {
     let file = if rt.handlers.node().cgroup_v2 { "memory.events" } else { "memory.oom_control" };

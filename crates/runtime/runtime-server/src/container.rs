@@ -29,6 +29,8 @@ mod volumes;
 
 use volumes::Volumes;
 
+/// What the OCI runtime is told, in a bundle.
+pub(crate) const CONFIG: &str = "config.json";
 /// How long a killed container may take to be gone.
 const KILL_TIME: Duration = Duration::from_secs(30);
 
@@ -135,16 +137,22 @@ fn make(
     users::let_in(sandbox, &[&bundle])?;
     let places = volumes.mount(&*rt.images, &record.config.mounts, &bundle)?;
     let spec = spec(rt, sandbox, &record, image, &places, target_pid)?;
-    let path = bundle.join("config.json");
-    let text = serde_json::to_vec(&spec).map_err(std::io::Error::from).at("write", &path)?;
-    crate::options::private_file(&path, &text)?;
+    if let Some(folder) = Path::new(&record.log_path).parent().filter(|_| !record.log_path.is_empty()) {
+        std::fs::create_dir_all(folder).at("mkdir", folder)?;
+    }
     if let Some(user) = spec.process().as_ref().map(|p| p.user()) {
         let groups = user.additional_gids().clone().unwrap_or_default();
         record.user = User { uid: user.uid(), gid: user.gid(), groups };
     }
-    if let Some(folder) = Path::new(&record.log_path).parent().filter(|_| !record.log_path.is_empty()) {
-        std::fs::create_dir_all(folder).at("mkdir", folder)?;
+    // Who it is takes the image's own files to know, which are there since the record is.
+    if record.user != User::default() {
+        record.write(options)?;
     }
+    // Last, and whole: by it a container that is made is told from one over whose making this process died.
+    let (path, half) = (bundle.join(CONFIG), bundle.join("config.json.tmp"));
+    let text = serde_json::to_vec(&spec).map_err(std::io::Error::from).at("write", &path)?;
+    crate::options::private_file(&half, &text)?;
+    std::fs::rename(&half, &path).at("write", &path)?;
     Ok(record)
 }
 
@@ -281,7 +289,6 @@ pub(crate) fn erase(rt: &Runtime, pod: &str, id: &str) -> Done<()> {
     {
         // The OCI runtime does this; it may have been killed.
         rt.cgroups.remove(&cgroup)?;
-        cgroups::remove_beside(rt, &cgroup);
     }
     let bundle = rt.options.bundle(pod, id);
     volumes::unmount(&bundle)?;

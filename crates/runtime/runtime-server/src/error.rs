@@ -1,7 +1,7 @@
 //! Why a call failed, and what a caller of the CRI is told.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use container_spec::SpecError;
 use tonic::Status;
@@ -24,6 +24,12 @@ pub enum RuntimeError {
     /// The call does not go with where the thing stands, or its words are no good.
     #[error("{0}")]
     Refused(String),
+    /// A server that this process had before has not let go of the folder.
+    #[error("{}: an earlier server in this process has not ended and holds this lock", path.display())]
+    HeldHere {
+        /// The lock.
+        path: PathBuf,
+    },
     /// This runtime does not do that.
     #[error("{0}")]
     Unsupported(String),
@@ -82,7 +88,7 @@ impl From<RuntimeError> for Status {
         let text = e.to_string();
         match e {
             RuntimeError::NotFound { .. } => Self::not_found(text),
-            RuntimeError::Image(ImageError::NotFound(_)) => Self::not_found(text),
+            RuntimeError::Image(ImageError::NotFound(_) | ImageError::Nowhere { .. }) => Self::not_found(text),
             RuntimeError::Unsupported(_) => Self::unimplemented(text),
             RuntimeError::Late(_) => Self::deadline_exceeded(text),
             RuntimeError::Refused(_) | RuntimeError::Spec(_) => Self::invalid_argument(text),

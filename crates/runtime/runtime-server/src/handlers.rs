@@ -1,12 +1,7 @@
-//! OCI runtimes: the server's own, and those that pods ask for by name (`runtimeHandler` of a RuntimeClass), by a file:
-//!
-//! ```toml
-//! [handlers.crun]
-//! program = "/usr/bin/crun"
-//! ```
+//! OCI runtimes: the server's own, and those that pods ask for by name (`runtimeHandler` of a RuntimeClass), as the
+//! runtime's file has them ([`crate::RuntimeFile`]).
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -14,39 +9,24 @@ use container_spec::NodeFacts;
 use host_linux::LinuxCgroups;
 use serde::Deserialize;
 
-use crate::error::{At, Done, RuntimeError};
+use crate::error::{Done, RuntimeError};
 use crate::options::Options;
 use crate::{apparmor, node};
 
 /// Names are those of RuntimeClasses' handlers: DNS labels.
 const MAX_NAME: usize = 63;
 
+/// One of them, in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    handlers: BTreeMap<String, Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
+pub(crate) struct Entry {
     program: PathBuf,
 }
 
-/// Reads the handlers of a configuration file: name and program of each.
-///
-/// # Errors
-/// It cannot be read, or says what cannot be.
-pub fn read_handlers(path: &Path) -> Result<BTreeMap<String, PathBuf>, RuntimeError> {
-    let text = fs::read_to_string(path).at("read", path)?;
-    parse(&text).map_err(|why| RuntimeError::Refused(format!("{}: {why}", path.display())))
-}
-
-fn parse(text: &str) -> Result<BTreeMap<String, PathBuf>, String> {
-    let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+/// Name and program of each, of what the file says.
+pub(crate) fn named(entries: BTreeMap<String, Entry>) -> Result<BTreeMap<String, PathBuf>, String> {
     let mut handlers = BTreeMap::new();
-    for (name, Entry { program }) in file.handlers {
+    for (name, Entry { program }) in entries {
         let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let ends = name.starts_with('-') || name.ends_with('-');
         if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(fits) || ends {
@@ -75,6 +55,7 @@ impl Handler {
         let mut call = tokio::process::Command::new(&self.program);
         call.arg("--root").arg(&self.root);
         call.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        call.env_remove("NOTIFY_SOCKET");
         call
     }
 }
@@ -125,30 +106,5 @@ impl Handlers {
     /// Those that know a container: each keeps a folder of its name.
     pub(crate) fn that_know(&self, container: &str) -> Vec<&Handler> {
         self.all().map(|(_, handler)| handler).filter(|h| h.root.join(container).exists()).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse;
-
-    #[test]
-    fn handlers_are_names_and_programs() {
-        let two = "[handlers.crun]\nprogram = \"/usr/bin/crun\"\n[handlers.kata-qemu]\nprogram = \"/opt/k\"\n";
-        let found = parse(two).expect("good");
-        assert_eq!(found.keys().collect::<Vec<_>>(), ["crun", "kata-qemu"]);
-        assert!(parse("").expect("nothing").is_empty());
-        for (bad, why) in [
-            ("[handlers.Crun]\nprogram = \"/a\"", "DNS labels"),
-            ("[handlers.\"a/b\"]\nprogram = \"/a\"", "DNS labels"),
-            ("[handlers.-a]\nprogram = \"/a\"", "DNS labels"),
-            ("[handlers.a]\nprogram = \"runc\"", "absolute"),
-            ("[handlers.a]\nprogram = \"/a\"\nroot = \"/b\"", "unknown field"),
-            ("[handler.a]\nprogram = \"/a\"", "unknown field"),
-            ("[handlers.a]", "program"),
-        ] {
-            let refused = parse(bad).expect_err(bad);
-            assert!(refused.contains(why), "{bad}: {refused}");
-        }
     }
 }

@@ -18,6 +18,14 @@ pub enum ImageError {
     /// It is not on this node.
     #[error("image {0:?} not found")]
     NotFound(String),
+    /// No registry that may be asked for it has it.
+    #[error("image {name:?} not found: {reason}")]
+    Nowhere {
+        /// What was asked for.
+        name: String,
+        /// What they said.
+        reason: String,
+    },
     /// Anything else.
     #[error("image {name:?}: {reason}")]
     Failed {

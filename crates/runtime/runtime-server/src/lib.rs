@@ -17,6 +17,7 @@ mod ends;
 mod error;
 mod events;
 mod exec;
+mod file;
 mod follow;
 mod handlers;
 mod images;
@@ -47,7 +48,7 @@ pub mod cri {
 }
 
 pub use error::RuntimeError;
-pub use handlers::read_handlers;
+pub use file::RuntimeFile;
 pub use images::{DirectoryImages, ImageError, ImageView, Images, StoreImages};
 pub use network::{CniNetworks, NetworkError, NoNetwork, PodNetwork, PodNetworks};
 pub use options::Options;

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use crate::error::{At, Done, RuntimeError};
 
@@ -15,6 +17,8 @@ const SOCKET_BELOW: usize = 1 + 64 + 1 + 8;
 
 /// Name of the file that the process that serves a folder has locked.
 const LOCK: &str = "lock";
+/// How long a process that has been killed may seem to have its lock.
+const HANDED_OVER: Duration = Duration::from_secs(2);
 /// Mode of folders.
 const PRIVATE: u32 = 0o700;
 
@@ -29,7 +33,7 @@ pub struct Options {
     pub listen: PathBuf,
     /// The program of the OCI runtime of pods that ask for none.
     pub oci_runtime: PathBuf,
-    /// Programs of OCI runtimes that pods may ask for, by name ([`crate::read_handlers`]).
+    /// Programs of OCI runtimes that pods may ask for, by name ([`crate::RuntimeFile::handlers`]).
     pub handlers: BTreeMap<String, PathBuf>,
     /// The program `bosun-pod`.
     pub supervisor: PathBuf,
@@ -86,19 +90,54 @@ impl Options {
     }
 }
 
-/// Takes a folder for this process alone, until what is answered is dropped.
+/// As [`lock`]. A child that a killed server was about to start has the lock as well, until it is another program.
+pub(crate) async fn lock_soon(root: &Path) -> Done<fs::File> {
+    let since = Instant::now();
+    loop {
+        match lock(root) {
+            Err(RuntimeError::HeldHere { .. } | RuntimeError::Refused(_)) if since.elapsed() < HANDED_OVER => {
+                tokio::time::sleep(HANDED_OVER / 50).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Takes a folder for this process alone, until what is answered is dropped. Who has it is in the file.
 pub(crate) fn lock(root: &Path) -> Done<fs::File> {
     let path = root.join(LOCK);
-    let open = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let file = open.at("open", &path)?;
+    let open = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let mut file = open.at("open", &path)?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::AGAIN) => Err(RuntimeError::Refused(format!(
-            "{}: another `bosun runtime` serves this folder and holds its lock",
-            path.display()
-        ))),
+        Ok(()) => {
+            file.set_len(0).and_then(|()| file.write_all(own_words().as_bytes())).at("write", &path)?;
+            Ok(file)
+        }
+        Err(rustix::io::Errno::AGAIN) => {
+            let mut words = String::new();
+            file.read_to_string(&mut words).at("read", &path)?;
+            Err(held(path, &words))
+        }
         Err(e) => Err(e).at("lock", &path),
     }
+}
+
+fn held(path: PathBuf, words: &str) -> RuntimeError {
+    if words == own_words() {
+        return RuntimeError::HeldHere { path };
+    }
+    let who = words.split(' ').next().and_then(|pid| pid.parse::<u32>().ok());
+    let who = who.map_or_else(String::new, |pid| format!(" (process {pid})"));
+    RuntimeError::Refused(format!(
+        "{}: another `bosun runtime`, or a bosun with `containerRuntimeEndpoint: embedded://`, serves this folder and holds its lock{who}",
+        path.display()
+    ))
+}
+
+/// Number of this process, and what tells it from one with the same number in another PID namespace.
+fn own_words() -> &'static str {
+    static WORDS: OnceLock<String> = OnceLock::new();
+    WORDS.get_or_init(|| format!("{} {:016x}\n", std::process::id(), fastrand::u64(..)))
 }
 
 /// Makes a folder and those above it, for root alone: below are files of images and of containers, some of which run as root
@@ -127,10 +166,30 @@ mod tests {
     fn a_folder_is_served_by_one_process() {
         let dir = tempfile::tempdir().expect("folder");
         let held = lock(dir.path()).expect("locked");
+        let path = dir.path().join(LOCK);
+        let refused = lock(dir.path()).expect_err("locked already");
+        assert!(matches!(&refused, RuntimeError::HeldHere { path: held } if *held == path), "{refused}");
+        let refused = refused.to_string();
+        assert!(refused.contains("/lock: an earlier server in this process"), "{refused}");
+        // Same number, another PID namespace.
+        fs::write(&path, format!("{} 0\n", std::process::id())).expect("written");
         let refused = lock(dir.path()).expect_err("locked already").to_string();
-        assert!(refused.contains(&*dir.path().join(LOCK).to_string_lossy()), "{refused}");
+        let who = format!("{}: another `bosun runtime`", path.display());
+        let pid = format!("holds its lock (process {})", std::process::id());
+        assert!(refused.starts_with(&who) && refused.ends_with(&pid), "{refused}");
         drop(held);
         lock(dir.path()).expect("free again");
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_is_let_go_of_soon_is_waited_for() {
+        let dir = tempfile::tempdir().expect("folder");
+        let held = lock(dir.path()).expect("locked");
+        let mut waiting = std::pin::pin!(lock_soon(dir.path()));
+        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        drop(held);
+        let _held = waiting.await.expect("free by then");
+        assert!(lock_soon(dir.path()).await.is_err());
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod tests;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PodStage {
-    /// Being made; after a restart it is taken down.
+    /// Being made; after a restart it is not ready, and taken down.
     Starting,
     /// Its supervisor runs.
     Ready,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::Future;
 use host_linux::LinuxCgroups;
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixStream};
 use tokio_stream::wrappers::UnixListenerStream;
 use tracing::warn;
 
@@ -29,6 +29,9 @@ use crate::sessions::Streams;
 const MAX_MESSAGE: usize = 16 << 20;
 /// How long calls may go on when this process is to end: what they began is found again by the next one.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long whoever may listen at the socket has to take a connection.
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// A runtime that has found everything again and is about to take calls.
 pub struct Server {
@@ -51,7 +54,7 @@ impl Server {
         for dir in [&options.root, &options.run] {
             crate::options::make_private(dir)?;
         }
-        let lock = crate::options::lock(&options.root)?;
+        let lock = crate::options::lock_soon(&options.root).await?;
         let cgroups = LinuxCgroups::detect()?;
         let handlers = Handlers::look(&options, &cgroups).await;
         if let Some((_, handler)) = handlers.all().find(|(_, handler)| handler.node.idmap_mounts) {
@@ -64,9 +67,10 @@ impl Server {
         let (streams, streaming) = Streams::bind().await.at("bind", Path::new("127.0.0.1:0"))?;
         let runtime = Arc::new(Runtime::new(options, images, networks, handlers, cgroups, streams));
         runtime.keep(lock);
-        recover::everything(&runtime).await?;
+        let rest = recover::everything(&runtime).await?;
         tokio::spawn(crate::streams::serve(Arc::clone(&runtime), streaming));
-        let listener = bind(&listen)?;
+        let listener = bind(&listen).await?;
+        tokio::spawn(recover::take_down(Arc::clone(&runtime), rest));
         Ok(Self { runtime, listener })
     }
 
@@ -100,10 +104,17 @@ impl Server {
     }
 }
 
-/// For root alone. What another process left of a socket goes.
-fn bind(path: &Path) -> Result<UnixListener, RuntimeError> {
+/// For root alone. What another process left of a socket goes; one that somebody listens at stays his, also where he takes no calls.
+async fn bind(path: &Path) -> Result<UnixListener, RuntimeError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).at("mkdir", folder)?;
+    }
+    let connected = tokio::time::timeout(ANSWER, UnixStream::connect(path)).await;
+    // Out of time, or the queue is full: somebody listens.
+    let is_served = connected.map_or(true, |c| c.map_or_else(|e| e.kind() == io::ErrorKind::WouldBlock, |_| true));
+    if is_served {
+        let why = "another process serves this socket, and would not be reached any more";
+        return Err(RuntimeError::Refused(format!("{}: {why}", path.display())));
     }
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).at("remove", path),
@@ -125,4 +136,35 @@ pub async fn serve(
     end: impl Future<Output = ()> + Send,
 ) -> Result<(), RuntimeError> {
     Server::start(options, images, networks).await?.run(end).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_is_served_is_left_and_one_that_is_not_is_made_anew() {
+        let dir = tempfile::tempdir().expect("folder");
+        let path = dir.path().join("run/cri.sock");
+        let served = bind(&path).await.expect("bound");
+        let refused = bind(&path).await.expect_err("served").to_string();
+        assert!(refused.contains("run/cri.sock: another process serves this socket"), "{refused}");
+        drop(served);
+        bind(&path).await.expect("nobody answers any more");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[tokio::test]
+    async fn one_that_listens_and_takes_no_calls_keeps_its_socket() {
+        use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+        let dir = tempfile::tempdir().expect("folder");
+        let path = dir.path().join("cri.sock");
+        let hung = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("socket");
+        rustix::net::bind(&hung, &SocketAddrUnix::new(&path).expect("address")).expect("bound");
+        rustix::net::listen(&hung, 0).expect("listens");
+        let _fills_the_queue = std::os::unix::net::UnixStream::connect(&path).expect("connected");
+        let began = std::time::Instant::now();
+        assert!(bind(&path).await.is_err());
+        assert!(began.elapsed() < 2 * ANSWER && path.exists());
+    }
 }

@@ -147,12 +147,15 @@ pub(crate) struct Starting {
 pub(crate) fn begin(program: &Path, dir: &Path) -> Result<Starting, SupervisorError> {
     let log = dir.join("supervisor.log");
     let words = fs::File::create(&log)?;
+    // What systemd has for a service is for this process alone: `runc` would hand `NOTIFY_SOCKET` on to the container, and wait
+    // for its word.
     let child = tokio::process::Command::new(program)
         .arg("run")
         .arg(dir)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(words)
+        .env_remove("NOTIFY_SOCKET")
         .kill_on_drop(false)
         .spawn()?;
     Ok(Starting { child, log })

@@ -1,24 +1,29 @@
-//! One bed: a folder, a containerd, a bridge, images, and the processes started in it.
+//! One bed: a folder, a container runtime, a bridge, images, and the processes started in it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command};
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::cleanup::{self, Remains};
 use crate::error::file;
 use crate::network::Network;
 use crate::process::ProcessId;
 use crate::resizes::{failed_starts, write_noting_runc};
-use crate::{BASH_IMAGE, BUSYBOX_IMAGES, BedError, Image, PAUSE_IMAGE, command, config, cri, machine, wait_until};
+use crate::runtime::RuntimeKind;
+use crate::{BASH_IMAGE, BUSYBOX_IMAGES, BedError, Image, PAUSE_IMAGE, command, config, cri, machine};
+
+mod serving;
 
 /// How a bed is made.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Folder in which the bed's own folder is created; short, for unix socket paths end at 107 bytes.
     pub parent: PathBuf,
+    /// Which runtime there is; `TESTBED_RUNTIME` has the default.
+    pub runtime: RuntimeKind,
     /// The containerd program.
     pub containerd: PathBuf,
     /// Folders searched before `PATH` for shim and runc, when they belong to another containerd than Debian's.
@@ -41,6 +46,7 @@ impl Default for Options {
         let path = containerd.parent().filter(|p| *p != Path::new("/usr/bin")).map(Path::to_owned);
         Options {
             parent: std::env::temp_dir(),
+            runtime: RuntimeKind::of_environment(),
             containerd,
             path,
             collector: None,
@@ -51,26 +57,26 @@ impl Default for Options {
     }
 }
 
-/// A containerd of our own with images and a pod network. Dropping it removes every trace.
+/// A container runtime of our own with images and a pod network. Dropping it removes every trace.
 pub struct TestBed {
     options: Options,
     dir: PathBuf,
     id: String,
     network: Network,
-    containerd: Option<Child>,
+    runtime: Option<Child>,
     children: Vec<Child>,
     remains: Remains,
 }
 
 impl TestBed {
-    /// Starts a bed: containerd answers and the images are there when it returns. From now on, SIGINT, SIGTERM and
+    /// Starts a bed: the runtime answers and the images are there when it returns. From now on, SIGINT, SIGTERM and
     /// SIGHUP remove all beds of this process before they end it.
     ///
     /// # Errors
     /// When the machine lacks something (all of it is listed), or a step fails.
     pub fn start(options: Options) -> Result<Self, BedError> {
         cleanup::clean_on_signals();
-        let problems = machine::missing();
+        let problems = machine::missing(options.runtime.needs());
         if !problems.is_empty() {
             let list = problems.iter().map(|p| format!("\n  - {p}")).collect::<String>();
             return Err(BedError::Machine(format!("{list}\n  `cargo xtask setup` installs what can be installed")));
@@ -83,7 +89,7 @@ impl TestBed {
         file("create", &dir, std::fs::create_dir_all(&dir))?;
         let remains = Remains::new(&dir, &network.name, &network.bridge, format!("/bosun-{id}"));
         remains.save()?;
-        let mut bed = TestBed { options, dir, id, network, containerd: None, children: Vec::new(), remains };
+        let mut bed = TestBed { options, dir, id, network, runtime: None, children: Vec::new(), remains };
         bed.set_up()?;
         Ok(bed)
     }
@@ -99,26 +105,38 @@ impl TestBed {
         cleanup::create_cgroups(&self.remains.cgroup_root)?;
         self.write("cni/10-bed.conflist", &config::cni(&self.dir, &self.network))?;
         self.write("resolv.conf", "nameserver 127.0.0.1\n")?;
-        let is_traced = self.options.collector.is_some();
-        let text = config::containerd(&self.dir, PAUSE_IMAGE, self.snapshotter(), is_traced);
-        let text = if self.options.notes { text + &self.noting_runc()? } else { text };
-        self.write("containerd.toml", &text)?;
-        say(&format!("containerd in {}", self.dir.display()));
-        self.start_containerd()?;
-        say("images from local parts");
-        let pause = Image::pause(PAUSE_IMAGE, &self.dir.join("images"))?.also("registry.k8s.io/pause:3.10");
-        self.import(&pause)?;
+        match self.options.runtime {
+            RuntimeKind::Containerd => {
+                let is_traced = self.options.collector.is_some();
+                let text = config::containerd(&self.dir, PAUSE_IMAGE, self.snapshotter(), is_traced);
+                let text = if self.options.notes { text + &self.noting_runc("        BinaryName")? } else { text };
+                self.write("containerd.toml", &text)?;
+                say(&format!("containerd in {}", self.dir.display()));
+                self.start_runtime()?;
+                say("images from local parts");
+                let pause = Image::pause(PAUSE_IMAGE, &self.dir.join("images"))?.also("registry.k8s.io/pause:3.10");
+                self.import(&pause)?;
+            }
+            RuntimeKind::Own(ref program) => {
+                let text = config::own_runtime(&self.dir, program);
+                let text = if self.options.notes { text + &self.noting_runc("oci-runtime")? } else { text };
+                self.write("runtime.toml", &text)?;
+                say(&format!("bosun's own runtime in {}", self.dir.display()));
+                self.start_runtime()?;
+                say("images from local parts");
+            }
+        }
         let (first, rest) = (BUSYBOX_IMAGES[0], &BUSYBOX_IMAGES[1..]);
         self.import(&rest.iter().fold(Image::busybox(first)?, |image, name| image.also(name)))?;
         self.import(&Image::bash(BASH_IMAGE)?)
     }
 
-    /// A runc that notes what it is told; the line of containerd's configuration that names it, which ends with runc's options.
-    fn noting_runc(&self) -> Result<String, BedError> {
+    /// A runc that notes what it is told; the line of the runtime's configuration that names it, which ends where that belongs.
+    fn noting_runc(&self, key: &str) -> Result<String, BedError> {
         let (at, notes) = (self.dir.join("noting-runc"), self.notes_dir());
         file("create", &notes, std::fs::create_dir_all(&notes))?;
         write_noting_runc(&at, &notes, &self.dir.join("node/allocated_pods_state"))?;
-        Ok(format!("        BinaryName = \"{}\"\n", at.display()))
+        Ok(format!("{key} = \"{}\"\n", at.display()))
     }
 
     /// Where notes are kept ([`Options::notes`]); [`crate::notes`] reads them.
@@ -139,10 +157,10 @@ impl TestBed {
         &self.id
     }
 
-    /// containerd's socket, for CRI and its own services.
+    /// The runtime's socket, for CRI and, of containerd, its own services.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.dir.join("containerd.sock")
+        self.options.runtime.socket(&self.dir)
     }
 
     /// The cgroup under which pods of this bed must live.
@@ -171,21 +189,29 @@ impl TestBed {
         Ok(path)
     }
 
-    /// Brings an image into containerd under all its names.
+    /// Brings an image into the runtime under all its names.
     ///
     /// # Errors
-    /// When it cannot be written or containerd refuses it.
+    /// When it cannot be written or the runtime refuses it.
     pub fn import(&self, image: &Image) -> Result<(), BedError> {
         let archive = image.write_archive(&self.dir.join("images"))?;
         let archive = archive.to_string_lossy().into_owned();
-        self.ctr(&["images", "import", &archive]).map(drop)
+        let RuntimeKind::Own(program) = &self.options.runtime else {
+            return self.ctr(&["images", "import", &archive]).map(drop);
+        };
+        let store = self.dir.join(config::OWN_ROOT).join("images").to_string_lossy().into_owned();
+        command::run(&program.to_string_lossy(), ["image", "import", "--root", &store, &archive]).map(drop)
     }
 
     /// Runs `ctr` in the namespace that CRI uses, and returns what it printed.
     ///
     /// # Errors
-    /// When it fails.
+    /// When it fails, or the runtime is no containerd.
     pub fn ctr(&self, args: &[&str]) -> Result<String, BedError> {
+        if self.has_own_runtime() {
+            let command = format!("ctr {}", args.join(" "));
+            return Err(BedError::Command { command, output: "this bed has no containerd".to_owned() });
+        }
         let socket = self.socket().to_string_lossy().into_owned();
         let near = self.options.containerd.with_file_name("ctr");
         let program = if near.exists() { near.to_string_lossy().into_owned() } else { "ctr".to_owned() };
@@ -197,6 +223,7 @@ impl TestBed {
     /// # Errors
     /// When it does not answer.
     pub fn containers(&self) -> Result<Vec<(String, String, u32, i32)>, BedError> {
+        let _served = self.meanwhile()?;
         let list = cri::ask(&self.socket(), async |cri| cri.containers().await).map_err(unanswered)?;
         let label = |c: &cri_api::v1::Container, key: &str| c.labels.get(key).cloned().unwrap_or_default();
         let mut all: Vec<_> = list
@@ -216,58 +243,35 @@ impl TestBed {
     /// # Errors
     /// When the runtime does not answer.
     pub fn sandboxes(&self) -> Result<Vec<String>, BedError> {
+        let _served = self.meanwhile()?;
         let list = cri::ask(&self.socket(), async |cri| cri.sandboxes().await).map_err(unanswered)?;
         let mut names: Vec<_> = list.into_iter().filter_map(|s| Some(s.metadata?.name)).collect();
         names.sort();
         Ok(names)
     }
 
-    /// Starts containerd (again) and waits until it answers.
+    /// What the runtime tells of a container when asked for more: JSON of its own, with its first process (`pid`) and what the OCI
+    /// runtime was told (`runtimeSpec`).
     ///
     /// # Errors
-    /// When it does not answer within 30 s; the end of its log is in the error.
-    pub fn start_containerd(&mut self) -> Result<(), BedError> {
-        let mut start = Command::new(&self.options.containerd);
-        start.arg("--config").arg(self.dir.join("containerd.toml"));
-        if let Some(first) = &self.options.path {
-            let rest = std::env::var_os("PATH").unwrap_or_default();
-            let mut path = first.clone().into_os_string();
-            path.push(":");
-            path.push(rest);
-            start.env("PATH", path);
-        }
-        if let Some(collector) = &self.options.collector {
-            start.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector).env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
-            // Milliseconds: a test waits for it.
-            start.env("OTEL_BSP_SCHEDULE_DELAY", "500");
-        }
-        let log = self.dir.join("containerd.log");
-        let child = self.spawn_logged(&mut start, &log)?;
-        self.containerd = Some(child);
-        let answers = |bed: &mut Self| match bed.containerd.as_mut().map(Child::try_wait) {
-            Some(Ok(Some(status))) => Err(format!("containerd ended with {status}")),
-            _ => cri::ready(&bed.socket()),
-        };
-        wait_until("containerd to serve", Duration::from_secs(30), || answers(self)).map_err(|e| match e {
-            BedError::Timeout { what, limit, detail } => {
-                BedError::Timeout { what, limit, detail: format!("{detail}\n{}", tail(&log, 15)) }
-            }
-            e => e,
-        })
+    /// When it does not answer, or not so.
+    pub fn container_info(&self, id: &str) -> Result<Value, BedError> {
+        let id = plain_id(id);
+        let _served = self.meanwhile()?;
+        let text = cri::ask(&self.socket(), async |cri| cri.container_info(id).await).map_err(unanswered)?;
+        serde_json::from_str(&text).map_err(|e| unanswered(format!("{e}: {text}")))
     }
 
-    /// Kills containerd as `kill -9` does; its shims and containers go on.
-    pub fn kill_containerd(&mut self) {
-        if let Some(mut child) = self.containerd.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-
-    /// Pid of containerd while it runs.
-    #[must_use]
-    pub fn containerd_pid(&self) -> Option<u32> {
-        self.containerd.as_ref().map(Child::id)
+    /// Kills the first process of a container, as somebody of the machine may.
+    ///
+    /// # Errors
+    /// When the runtime does not say which that is, or it is gone.
+    pub fn kill_container(&self, id: &str) -> Result<(), BedError> {
+        let info = self.container_info(id)?;
+        let process = info["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).and_then(ProcessId::of);
+        let process = process.ok_or_else(|| unanswered(format!("no process of {id}: {}", info["pid"])))?;
+        process.signal(Signal::KILL);
+        Ok(())
     }
 
     /// Starts a process that ends with the bed; its output goes to `log`.
@@ -282,12 +286,7 @@ impl TestBed {
     }
 
     pub(crate) fn spawn_logged(&mut self, command: &mut Command, log: &Path) -> Result<Child, BedError> {
-        use std::os::unix::process::CommandExt;
-        let out = file("open", log, std::fs::OpenOptions::new().create(true).append(true).open(log))?;
-        let err = file("open", log, out.try_clone())?;
-        // A process group of its own: ctrl-c in a terminal reaches us, and we end the children in order.
-        let child = command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0).spawn();
-        let child = child.map_err(|e| BedError::Command { command: command::show(command), output: e.to_string() })?;
+        let child = command::start(command, log)?;
         self.remains.add_process(child.id());
         self.remains.save()?;
         Ok(child)
@@ -315,10 +314,10 @@ impl TestBed {
         failed_starts(&std::fs::read_to_string(self.dir.join("containerd.log")).unwrap_or_default())
     }
 
-    /// The last lines of containerd's log.
+    /// The last lines of the runtime's log.
     #[must_use]
-    pub fn containerd_log(&self) -> String {
-        tail(&self.dir.join("containerd.log"), 40)
+    pub fn runtime_log(&self) -> String {
+        tail(&self.options.runtime.log(&self.dir), 40)
     }
 
     /// Ends everything and removes every trace; what could not be removed is listed.
@@ -327,20 +326,26 @@ impl TestBed {
     }
 
     fn end(&mut self) -> Vec<String> {
-        for child in self.children.iter_mut().chain(self.containerd.as_mut()) {
+        for child in self.children.iter_mut().chain(self.runtime.as_mut()) {
             if let Some(p) = i32::try_from(child.id()).ok().and_then(ProcessId::of) {
                 p.signal(Signal::KILL);
             }
             let _ = child.wait();
         }
         self.children.clear();
-        self.containerd = None;
+        self.runtime = None;
         self.remains.remove()
     }
 }
 
 fn unanswered(detail: String) -> BedError {
-    BedError::Answer { from: "containerd".to_owned(), detail }
+    BedError::Answer { from: "the container runtime".to_owned(), detail }
+}
+
+/// The id of a container without the name of its runtime before it (`containerd://`).
+#[must_use]
+pub fn plain_id(id: &str) -> &str {
+    id.split_once("://").map_or(id, |(_, id)| id)
 }
 
 impl Drop for TestBed {

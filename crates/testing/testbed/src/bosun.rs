@@ -54,6 +54,8 @@ pub struct Bosun {
     dir: PathBuf,
     child: Option<Child>,
     kept: bool,
+    /// The runtime is within it.
+    serves_pods: bool,
 }
 
 impl Bosun {
@@ -64,7 +66,8 @@ impl Bosun {
     pub fn start(bed: &mut TestBed, options: BosunOptions) -> Result<Self, BedError> {
         let text = config::kubelet(bed, &options.config);
         bed.write("kubelet.yaml", &text)?;
-        let mut bosun = Bosun { options, dir: bed.dir().to_owned(), child: None, kept: false };
+        let serves_pods = text.contains("\"embedded://");
+        let mut bosun = Bosun { options, dir: bed.dir().to_owned(), child: None, kept: false, serves_pods };
         bosun.start_again(bed)?;
         Ok(bosun)
     }
@@ -96,6 +99,9 @@ impl Bosun {
     /// # Errors
     /// When the program cannot be started.
     pub fn launch(&mut self, bed: &mut TestBed) -> Result<(), BedError> {
+        if self.serves_pods {
+            bed.hand_over();
+        }
         let mut start = Command::new(&self.options.program);
         start.arg("run");
         self.tell(&mut start, bed)?;

@@ -114,7 +114,8 @@ impl Remains {
             .filter_map(|e| std::fs::read_to_string(e.path().join("address")).ok())
             .collect();
         let shims = process::shims_of(&self.dir.join("containerd.sock"));
-        process::kill_all(&process::with_descendants(&shims));
+        let supervisors = process::supervisors_of(&self.dir);
+        process::kill_all(&process::with_descendants(&shims.union(&supervisors).copied().collect()));
         process::kill_all(&processes_in(&self.cgroup_root));
         for socket in sockets {
             let path = socket.trim().trim_start_matches("unix://");

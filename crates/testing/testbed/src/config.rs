@@ -50,6 +50,30 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
     )
 }
 
+/// Where bosun's own runtime keeps what outlives a reboot, below the bed's folder.
+pub(crate) const OWN_ROOT: &str = "runtime";
+/// And what does not.
+pub(crate) const OWN_STATE: &str = "run";
+
+/// The file of bosun's own runtime, whose supervisor is beside the `program` that serves it, or in `PATH`.
+pub(crate) fn own_runtime(dir: &Path, program: &Path) -> String {
+    let dir = dir.display();
+    let beside = program.with_file_name("bosun-pod");
+    let supervisor =
+        if beside.is_absolute() { format!("supervisor = \"{}\"\n", beside.display()) } else { String::new() };
+    supervisor
+        + &format!(
+            r#"listen = "unix://{dir}/cri.sock"
+root = "{dir}/{OWN_ROOT}"
+state = "{dir}/{OWN_STATE}"
+cni-conf-dir = "{dir}/cni"
+cni-bin-dir = ["/usr/lib/cni"]
+cni-cache-dir = "{dir}/cni-cache"
+hosts-dir = "{dir}/certs.d"
+"#
+        )
+}
+
 /// The pod network: bridge and host-local addresses for pods, portmap for host ports, loopback.
 pub(crate) fn cni(dir: &Path, network: &Network) -> String {
     serde_json::json!({

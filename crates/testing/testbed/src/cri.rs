@@ -92,6 +92,16 @@ impl Cri {
         Ok(answer.status)
     }
 
+    /// What is said of a container beyond its status: JSON in a form of the runtime's own.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn container_info(&self, id: &str) -> Result<String, Status> {
+        let request = v1::ContainerStatusRequest { container_id: id.to_owned(), verbose: true };
+        let answer: v1::ContainerStatusResponse = self.call("RuntimeService", "ContainerStatus", request).await?;
+        Ok(answer.info.get("info").cloned().unwrap_or_default())
+    }
+
     /// Pulls an image, with user and password if given, and answers its id.
     ///
     /// # Errors

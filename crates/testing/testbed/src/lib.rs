@@ -1,6 +1,6 @@
 //! A real node's surroundings on a plain machine, for demos, benches and end-to-end tests.
 //!
-//! Owns: a containerd of its own (config, root, state, socket in one folder), a CNI bridge, images built from local
+//! Owns: a container runtime of its own, containerd or bosun's (config, root, state, socket in one folder), a CNI bridge, images built from local
 //! parts, registries on loopback, a daemon under test, and the removal of all of it.
 //! Never: touches a system containerd, another bed, or a process that this bed did not start.
 //!
@@ -30,9 +30,10 @@ mod pod;
 mod process;
 mod registry;
 mod resizes;
+mod runtime;
 mod socket;
 
-pub use bed::{Options, TestBed};
+pub use bed::{Options, TestBed, plain_id};
 pub use bosun::{Bosun, BosunOptions};
 pub use bus::BusDaemon;
 pub use cleanup::{remove_bed, sweep_orphans};
@@ -46,11 +47,12 @@ pub use elsewhere::{Lasting, MANAGERS, Place, Processes, kills, swaps, wait_serv
 pub use error::BedError;
 pub use guest::{GUEST_PACKAGES, Guest, GuestDisk, GuestImage, GuestOptions, Ran};
 pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};
-pub use machine::{Problem, REQUIRED, Requirement, missing};
+pub use machine::{Need, Problem, REQUIRED, Requirement, missing};
 pub use pod::{http_get, identity, state};
 pub use process::{Usage, cpu_of_each_thread, let_pass, usage};
 pub use registry::{Login, Registry};
 pub use resizes::{Fate, Note, Room, Tally, Wish, Wishes, failed_starts, granted, notes, write_noting_runc};
+pub use runtime::RuntimeKind;
 
 /// How many times as long as usual a slow machine may take for everything (`TESTBED_PATIENCE`).
 #[must_use]

@@ -11,28 +11,72 @@ pub struct Requirement {
     pub proof: &'static str,
     /// What the bed does with it.
     pub why: &'static str,
+    /// For what.
+    pub need: Need,
+}
+
+/// What something is needed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// A bed, whatever its runtime.
+    Bed,
+    /// One with containerd.
+    Containerd,
+    /// Some tests.
+    Tests,
 }
 
 /// All that a bed needs beside the kernel.
 pub const REQUIRED: &[Requirement] = &[
-    Requirement { package: "containerd", proof: "/usr/bin/containerd", why: "the container runtime" },
-    Requirement { package: "runc", proof: "/usr/sbin/runc", why: "starts containers for containerd" },
-    Requirement { package: "containernetworking-plugins", proof: "/usr/lib/cni/bridge", why: "pod network" },
-    Requirement { package: "iptables", proof: "/usr/sbin/iptables", why: "host ports of pods" },
-    Requirement { package: "iproute2", proof: "/sbin/ip", why: "bridge of the test node" },
-    Requirement { package: "conntrack", proof: "/usr/sbin/conntrack", why: "host ports over UDP" },
-    Requirement { package: "socat", proof: "/usr/bin/socat", why: "port forwarding" },
-    Requirement { package: "busybox-static", proof: "/bin/busybox", why: "shell image" },
-    Requirement { package: "bash-static", proof: "/bin/bash-static", why: "image of a shell that keeps odd env names" },
-    Requirement { package: "gcc", proof: "/usr/bin/gcc", why: "compiles the pause program" },
-    Requirement { package: "libc6-dev", proof: "/usr/include/stdlib.h", why: "static libc of the pause program" },
+    Requirement {
+        package: "containerd",
+        proof: "/usr/bin/containerd",
+        why: "the container runtime",
+        need: Need::Containerd,
+    },
+    Requirement { package: "runc", proof: "/usr/sbin/runc", why: "starts containers", need: Need::Bed },
+    Requirement {
+        package: "containernetworking-plugins",
+        proof: "/usr/lib/cni/bridge",
+        why: "pod network",
+        need: Need::Bed,
+    },
+    Requirement { package: "iptables", proof: "/usr/sbin/iptables", why: "host ports of pods", need: Need::Bed },
+    Requirement { package: "iproute2", proof: "/sbin/ip", why: "bridge of the test node", need: Need::Bed },
+    Requirement { package: "conntrack", proof: "/usr/sbin/conntrack", why: "host ports over UDP", need: Need::Bed },
+    Requirement { package: "socat", proof: "/usr/bin/socat", why: "port forwarding", need: Need::Containerd },
+    Requirement { package: "busybox-static", proof: "/bin/busybox", why: "shell image", need: Need::Bed },
+    Requirement {
+        package: "bash-static",
+        proof: "/bin/bash-static",
+        why: "image of a shell that keeps odd env names",
+        need: Need::Bed,
+    },
+    Requirement { package: "gcc", proof: "/usr/bin/gcc", why: "compiles the pause program", need: Need::Containerd },
+    Requirement {
+        package: "libc6-dev",
+        proof: "/usr/include/stdlib.h",
+        why: "static libc of the pause program",
+        need: Need::Containerd,
+    },
     Requirement {
         package: "dbus-daemon",
         proof: "/usr/bin/dbus-daemon",
         why: "a private bus for tests of the systemd driver",
+        need: Need::Tests,
     },
-    Requirement { package: "docker-registry", proof: "/usr/bin/docker-registry", why: "registry for pull tests" },
-    Requirement { package: "skopeo", proof: "/usr/bin/skopeo", why: "pushes images into the registry" },
+    Requirement {
+        package: "docker-registry",
+        proof: "/usr/bin/docker-registry",
+        why: "registry for pull tests",
+        need: Need::Tests,
+    },
+    Requirement {
+        package: "skopeo",
+        proof: "/usr/bin/skopeo",
+        why: "pushes images into the registry",
+        need: Need::Tests,
+    },
 ];
 
 /// Why a bed cannot run here.
@@ -53,9 +97,9 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// Everything that stands in a bed's way on this machine; empty when one can start.
+/// Everything that stands in a bed's way on this machine; empty when what is needed is there.
 #[must_use]
-pub fn missing() -> Vec<Problem> {
+pub fn missing(needs: &[Need]) -> Vec<Problem> {
     let mut problems = Vec::new();
     if !cfg!(target_os = "linux") {
         problems.push(Problem::Unfit("containers need Linux".into()));
@@ -67,7 +111,12 @@ pub fn missing() -> Vec<Problem> {
     if !Path::new("/sys/fs/cgroup").is_dir() {
         problems.push(Problem::Unfit("no cgroups are mounted at /sys/fs/cgroup".into()));
     }
-    problems.extend(REQUIRED.iter().filter(|r| !Path::new(r.proof).exists()).map(|r| Problem::Package(*r)));
+    problems.extend(
+        REQUIRED
+            .iter()
+            .filter(|r| needs.contains(&r.need) && !Path::new(r.proof).exists())
+            .map(|r| Problem::Package(*r)),
+    );
     problems
 }
 

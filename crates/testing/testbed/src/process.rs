@@ -1,6 +1,7 @@
 //! Looking at and ending processes by pid, safe against reused pids.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -110,6 +111,17 @@ pub(crate) fn shims_of(socket: &Path) -> BTreeSet<i32> {
         words.next().is_some_and(|w| w.windows(15).any(|w| w == b"containerd-shim")) && words.any(|w| w == socket)
     };
     parents().into_keys().filter(is_shim).collect()
+}
+
+/// Supervisors of bosun's own runtime in a bed, known by their command line.
+pub(crate) fn supervisors_of(bed: &Path) -> BTreeSet<i32> {
+    let is_supervisor = |pid: &i32| {
+        let Ok(line) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+        let mut words = line.split(|b| *b == 0);
+        let is_pod = words.next().is_some_and(|w| w.ends_with(b"bosun-pod"));
+        is_pod && words.any(|w| Path::new(std::ffi::OsStr::from_bytes(w)).starts_with(bed))
+    };
+    parents().into_keys().filter(is_supervisor).collect()
 }
 
 /// Ends processes at once and waits until they are gone.

@@ -371,3 +371,29 @@ fn a_cgroup_that_is_gone_is_told_apart_from_one_that_cannot_be_read() {
     fs::create_dir(dir.join("memory.current")).unwrap();
     assert!(!cgroups.memory_usage_bytes("/p").unwrap_err().is_not_found());
 }
+
+#[test]
+fn what_version_2_beside_version_1_has_of_a_cgroup_goes_with_it() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (memory, unified) = (tmp.path().join("memory"), tmp.path().join("unified"));
+    let plain = LinuxCgroups::v1_at(&[("memory", &memory)], tmp.path());
+    let cgroups = LinuxCgroups { beside: Some(unified.clone()), ..plain };
+    for dir in [memory.join("pods/a"), unified.join("pods/a/container"), unified.join("pods/b")] {
+        fs::create_dir_all(dir).unwrap();
+    }
+    cgroups.remove("/pods/a").unwrap();
+    assert!(!memory.join("pods/a").exists() && !unified.join("pods/a").exists());
+    cgroups.remove("/pods/b").unwrap();
+    cgroups.remove("/pods/none").unwrap();
+    assert!(unified.join("pods").is_dir() && !unified.join("pods/b").exists());
+    // A file where no kernel has one: its folder does not go, and the pod is none the worse for it.
+    for dir in [memory.join("pods/c"), unified.join("pods/c")] {
+        fs::create_dir_all(dir).unwrap();
+    }
+    fs::write(unified.join("pods/c/stays"), "").unwrap();
+    cgroups.remove("/pods/c").unwrap();
+    assert!(!memory.join("pods/c").exists() && unified.join("pods/c/stays").exists());
+    fs::create_dir_all(memory.join("pods/d")).unwrap();
+    fs::write(memory.join("pods/d/stays"), "").unwrap();
+    assert!(cgroups.remove("/pods/d").is_err());
+}

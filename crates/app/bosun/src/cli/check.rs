@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use api_client::bootstrap::{self, Decision};
 use api_client::kubeconfig::{self, Problem};
 use node_config::flags::{self, Asked};
-use node_config::{ConfigError, Flags, Warning};
+use node_config::{ConfigError, Flags, NodeConfig, Warning};
 use pull_credentials::provider_config;
 use serde::Serialize;
 
 use console::show::{Output, print, structured, table};
+
+use crate::own_runtime::OwnRuntime;
 
 mod words;
 
@@ -135,6 +137,7 @@ fn judge_flags(flags: &Flags) -> Answer {
         Ok(configured) => {
             files.extend(configured.files.iter().map(|f| f.display().to_string()));
             findings.extend(configured.warnings.into_iter().map(Finding::from));
+            own_runtime(&configured.config, &mut files, &mut findings);
         }
         Err(refused) => {
             findings.extend(refused.errors.into_iter().map(Finding::from));
@@ -148,6 +151,16 @@ fn judge_flags(flags: &Flags) -> Answer {
     kubeconfigs(flags, &mut files, &mut findings);
     findings.sort_by_key(|f| f.level);
     Answer { ok: findings.iter().all(|f| f.level != "error"), files, findings }
+}
+
+/// Its file and its programs, where the daemon is to serve the runtime itself.
+fn own_runtime(config: &NodeConfig, files: &mut Vec<String>, findings: &mut Vec<Finding>) {
+    let file = config.runtime.embedded().and_then(|own| own.file);
+    files.extend(file.as_ref().map(|f| f.display().to_string()));
+    if let Err(e) = OwnRuntime::of_daemon(config) {
+        let at = config.runtime.container_runtime_endpoint.clone();
+        findings.push(Finding { at, ..Finding::of_flags(format!("{e:#}"), None) });
+    }
 }
 
 /// What the daemon would do with its kubeconfigs now.

@@ -17,6 +17,7 @@ use super::outside::{Counters, connect, handshake, machine, ports_to};
 use super::{cluster, host, logging};
 use crate::node::Ports;
 use crate::node::elsewhere::{Given, Served, serve};
+use crate::own_runtime::OwnRuntime;
 use crate::settings::Settings;
 
 /// Serves the manager at `at` until SIGTERM, with what the flags of the node say.
@@ -33,7 +34,9 @@ async fn attend(what: Served, options: Options, mut settings: Settings) -> Resul
     let beside = cluster::beside(&settings.flags, &settings.config)?;
     let cgroups = LinuxCgroups::detect()?;
     host::make_dirs(&settings)?;
-    let client = connect(&settings.config.runtime)?;
+    // The daemon serves it; this process asks it as any other one.
+    let own = OwnRuntime::socket_of_daemon(&settings.config)?;
+    let client = connect(&settings.config.runtime, own.as_deref())?;
     if what == Served::Images {
         // The others ask nothing of the runtime, and none of them touches a cgroup: its driver is of no concern.
         let _who_it_is = handshake(&client).await?;

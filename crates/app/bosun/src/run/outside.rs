@@ -1,5 +1,6 @@
 //! The world outside as it is: the runtime, the host, and the ports to both.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,10 +20,11 @@ use crate::settings::{Machine, Settings};
 /// How long the runtime may take to answer at start-up before the process gives up (and systemd starts it again).
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A client of the configured runtime; nothing is asked yet.
-pub(super) fn connect(config: &node_config::Runtime) -> Result<CriClient> {
-    let runtime = Endpoint::parse(&config.container_runtime_endpoint)?;
-    let images = Endpoint::parse(&config.image_service_endpoint)?;
+/// A client of the configured runtime, or of bosun's own at its socket; nothing is asked yet.
+pub(super) fn connect(config: &node_config::Runtime, own: Option<&Path>) -> Result<CriClient> {
+    let own = own.map(|socket| format!("unix://{}", socket.display()));
+    let runtime = Endpoint::parse(own.as_deref().unwrap_or(&config.container_runtime_endpoint))?;
+    let images = Endpoint::parse(own.as_deref().unwrap_or(&config.image_service_endpoint))?;
     let images = (images.path() != runtime.path()).then_some(images);
     let deadlines = Deadlines::new(config.runtime_request_timeout);
     Ok(CriClient::new(&Options { runtime, images, deadlines, seed: fastrand::u64(..) }))

@@ -1,5 +1,6 @@
 //! The container runtime and its images.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Whose pull credentials are checked before an image on disk is used (`imagePullCredentialsVerificationPolicy`).
@@ -15,15 +16,34 @@ pub enum PullVerification {
     AlwaysVerify,
 }
 
+/// What the endpoint of the runtime within the daemon begins with.
+pub const EMBEDDED: &str = "embedded://";
+
+/// The runtime within the daemon.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EmbeddedRuntime {
+    /// Its file; `None`: everything is where it is by default.
+    pub file: Option<PathBuf>,
+}
+
 /// The way to the container runtime.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Runtime {
-    /// Socket of the container runtime, always `unix://`.
+    /// Socket of the container runtime (`unix://`), or [`EMBEDDED`] with the path of its file, if it has one.
     pub container_runtime_endpoint: String,
     /// Socket of the image service; the runtime's unless set.
     pub image_service_endpoint: String,
     /// Deadline of CRI calls that name none of their own.
     pub runtime_request_timeout: Duration,
+}
+
+impl Runtime {
+    /// The runtime within the daemon, where that is the one.
+    #[must_use]
+    pub fn embedded(&self) -> Option<EmbeddedRuntime> {
+        let file = self.container_runtime_endpoint.strip_prefix(EMBEDDED)?;
+        Some(EmbeddedRuntime { file: (!file.is_empty()).then(|| file.into()) })
+    }
 }
 
 impl Default for Runtime {

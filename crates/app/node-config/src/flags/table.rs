@@ -173,7 +173,7 @@ pub(super) const FLAGS: &[Flag] = &[
     own("maximum-dead-containers-per-container", Number, Own::DeadPerContainer, Pods, "dead instances kept per container; -1: all [1]"),
     own("maximum-dead-containers", Number, Own::Dead, Pods, "dead containers kept on the node; -1: all [-1]"),
 
-    field("container-runtime-endpoint", Text, "containerRuntimeEndpoint", Runtime, "[unix:///run/containerd/containerd.sock]"),
+    field("container-runtime-endpoint", Text, "containerRuntimeEndpoint", Runtime, "embedded://: bosun's own [unix:///run/containerd/containerd.sock]"),
     field("image-service-endpoint", Text, "imageServiceEndpoint", Runtime, "[--container-runtime-endpoint]"),
     field("runtime-request-timeout", Duration, "runtimeRequestTimeout", Runtime, "[2m]"),
     field("container-log-max-size", Text, "containerLogMaxSize", Runtime, "[10Mi]"),

@@ -63,6 +63,14 @@ fn each_field_is_read_into_its_place() {
             c.runtime.image_service_endpoint == "unix:///y.sock"
                 && c.runtime.container_runtime_endpoint.contains("containerd")
         }),
+        ("containerRuntimeEndpoint: embedded://", |c| {
+            let of_file = |file: Option<&str>| Some(crate::EmbeddedRuntime { file: file.map(Into::into) });
+            c.runtime.embedded() == of_file(None) && c.runtime.image_service_endpoint == "embedded://"
+        }),
+        ("containerRuntimeEndpoint: embedded:///etc/r.toml\nimageServiceEndpoint: embedded:///etc/r.toml", |c| {
+            c.runtime.embedded().and_then(|e| e.file).as_deref() == Some(Path::new("/etc/r.toml"))
+        }),
+        ("containerRuntimeEndpoint: unix:///x.sock", |c| c.runtime.embedded().is_none()),
         ("runtimeRequestTimeout: 10s", |c| c.runtime.runtime_request_timeout == Duration::from_secs(10)),
         ("cgroupDriver: systemd", |c| c.cgroups.driver == CgroupDriver::Systemd),
         ("cgroupRoot: /a/b", |c| c.cgroups.root == "/a/b"),

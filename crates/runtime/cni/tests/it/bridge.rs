@@ -40,7 +40,12 @@ async fn the_bridge_plugin_gives_an_address_and_takes_it_back() {
         cni.del(&net, &to).await.expect("taken back");
     }
     assert!(!dir.join("ipam/net/10.99.0.2").exists(), "its address is free");
+    // Whoever held the namespace let go of it first: its file is there, with nothing mounted on it.
+    cni.add(&net, &to).await.expect("added");
     rustix::mount::unmount(&pod, rustix::mount::UnmountFlags::DETACH).expect("unmount");
+    assert!(pod.exists());
+    assert_eq!(cni.del_all("pod1").await.expect("taken back"), 1);
+    assert!(!dir.join("ipam/net/10.99.0.3").exists(), "its address is free");
 }
 
 /// Runs the test in network and mount namespaces of its own.

@@ -118,7 +118,11 @@ impl Images for StoreImages {
         let credentials = auth.and_then(credentials);
         let request = Request { image: reference.to_owned(), credentials, pinned: false };
         let image = self.puller.pull(&request, &Progress::default()).await;
-        Ok(image.map_err(|e| failed(reference, &e))?.id.to_string())
+        let image = image.map_err(|e| match e.is_not_found() {
+            true => ImageError::Nowhere { name: reference.to_owned(), reason: e.to_string() },
+            false => failed(reference, &e),
+        });
+        Ok(image?.id.to_string())
     }
 
     async fn remove(&self, reference: &str) -> Result<(), ImageError> {

@@ -220,15 +220,20 @@ impl Console {
 }
 
 async fn with_terminal(id: &str, mut line: Line, console: Console, client: &mut Client) -> Done<i32> {
-    let terminal = tokio::select! {
-        terminal = console.terminal() => terminal?,
-        // It says why there will be none.
-        answer = line.answer() => match checked(id, answer?)? {
-            Answer::Exited { exit_code } => return Ok(exit_code),
-            _ => tokio::time::timeout(OPEN, console.terminal())
-                .await
-                .map_err(|_| RuntimeError::Late("no terminal came".into()))??,
-        },
+    let terminal = {
+        // One wait until the end: it may have taken the connection over which the terminal comes.
+        let coming = console.terminal();
+        tokio::pin!(coming);
+        tokio::select! {
+            terminal = &mut coming => terminal?,
+            // It says why there will be none.
+            answer = line.answer() => match checked(id, answer?)? {
+                Answer::Exited { exit_code } => return Ok(exit_code),
+                _ => tokio::time::timeout(OPEN, coming)
+                    .await
+                    .map_err(|_| RuntimeError::Late("no terminal came".into()))??,
+            },
+        }
     };
     drop(console);
     let again = || terminal.again().at("open", std::path::Path::new("terminal"));

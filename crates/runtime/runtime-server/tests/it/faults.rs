@@ -1,6 +1,7 @@
 //! What goes wrong, and stays with the pod that it went wrong with.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use cri_api::v1;
@@ -57,13 +58,85 @@ async fn a_record_that_cannot_be_read_ends_its_own_pod_and_nothing_else() {
     assert_eq!(status(&mut client, &id).await.state(), v1::ContainerState::ContainerRunning);
     let all = client.list_pod_sandbox(v1::ListPodSandboxRequest { filter: None }).await.expect("list").into_inner();
     assert_eq!(all.items.iter().map(|p| p.id.as_str()).collect::<Vec<_>>(), [good.as_str()]);
-    assert!(!pods.join(&spoiled).exists() && !bed.dir.path().join("run").join(&spoiled).exists());
     assert!(!pods.join(&good).join("containers").join(&lost).exists());
-    let named = |pod: &str| bed.remains().into_iter().filter(|r| r.contains(pod)).collect::<Vec<_>>();
-    assert_eq!(named(&spoiled), Vec::<String>::new());
+    let none = || async { bed.remains().iter().all(|r| !r.contains(&spoiled)).then_some(()) };
+    until("nothing of the spoiled pod is left", none).await;
     // Its name is free again.
     let again = run_pod(&mut client, bed.pod("spoiled")).await.expect("sandbox");
     gone(&bed, &mut client, &[&good, &again]).await;
+}
+
+#[tokio::test]
+async fn pods_that_have_to_be_taken_down_keep_nobody_waiting_for_a_network() {
+    let mut bed = Bed::with_bridge();
+    let mut client = bed.client().await;
+    let on_bridge = |name: &str| {
+        let mut config = bed.pod(name);
+        let security = config.linux.get_or_insert_default().security_context.get_or_insert_default();
+        security.namespace_options.get_or_insert_default().network = v1::NamespaceMode::Pod.into();
+        config
+    };
+    let (half, spoiled) = (on_bridge("half"), on_bridge("spoiled"));
+    let half = run_pod(&mut client, half).await.expect("sandbox");
+    let spoiled = run_pod(&mut client, spoiled).await.expect("sandbox");
+    let pods = bed.dir.path().join("lib/pods");
+    let record = pods.join(&half).join("sandbox.json");
+    let is_ready = || async { fs::read_to_string(&record).ok()?.contains("\"ready\"").then_some(()) };
+    until("the record says that it is ready", is_ready).await;
+    bed.kill();
+    let text = fs::read_to_string(&record).expect("record").replace("\"ready\"", "\"starting\"");
+    fs::write(&record, text).expect("as it was before the pod was ready");
+    fs::remove_file(bed.dir.path().join("run").join(&half).join("ready.json")).expect("there");
+    fs::write(pods.join(&spoiled).join("sandbox.json"), "{").expect("spoiled");
+    // The agent that gives the network is a pod that is not there yet.
+    let plugins = bed.dir.path().join("plugins");
+    fs::create_dir(&plugins).expect("folder");
+    fs::write(plugins.join("bridge"), "#!/bin/sh\nexec sleep 40\n").expect("plugin");
+    fs::set_permissions(plugins.join("bridge"), fs::Permissions::from_mode(0o755)).expect("mode");
+    let since = Instant::now();
+    bed.start();
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+    let mut client = bed.client().await;
+    assert_eq!(sandbox(&mut client, &half).await.state(), v1::PodSandboxState::SandboxNotready);
+    let agent = run_pod(&mut client, bed.pod("agent")).await.expect("sandbox");
+    running(&mut client, &agent, container("main", "exec sleep 1000")).await;
+    assert!(pods.join(&half).exists() && pods.join(&spoiled).exists(), "the network is not taken back yet");
+    bed.kill();
+    fs::remove_file(plugins.join("bridge")).expect("removed");
+    bed.start();
+    let mut client = bed.client().await;
+    let gone_by_now = || async { (!pods.join(&half).exists() && !pods.join(&spoiled).exists()).then_some(()) };
+    until("both are gone", gone_by_now).await;
+    assert!(!bed.dir.path().join("ipam/net/10.98.0.2").exists(), "the address is free");
+    gone(&bed, &mut client, &[&agent]).await;
+}
+
+#[tokio::test]
+async fn a_container_over_whose_making_the_server_died_is_gone_and_its_name_free() {
+    let mut bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
+    let mut config = container("made", "exec sleep 1000");
+    let security = config.linux.get_or_insert_default().security_context.get_or_insert_default();
+    security.run_as_username = "web".into();
+    let made = create(&mut client, &pod, config).await.expect("created");
+    let half = create(&mut client, &pod, container("half", "exec sleep 1000")).await.expect("created");
+    bed.kill();
+    // As it is before the last step of the making.
+    let config = |id: &str| bed.dir.path().join("run").join(&pod).join("c").join(id).join("config.json");
+    assert!(config(&made).exists());
+    fs::remove_file(config(&half)).expect("there");
+    bed.start();
+    let mut client = bed.client().await;
+    let all = client.list_containers(v1::ListContainersRequest { filter: None }).await.expect("list").into_inner();
+    assert_eq!(all.containers.iter().map(|c| c.id.as_str()).collect::<Vec<_>>(), [made.as_str()]);
+    let user = status(&mut client, &made).await.user.and_then(|u| u.linux).map(|u| (u.uid, u.gid));
+    assert_eq!(user, Some((1000, 1001)), "who it is to be");
+    let left: Vec<_> = bed.remains().into_iter().filter(|r| r.contains(&half)).collect();
+    assert_eq!(left, Vec::<String>::new());
+    start(&mut client, &made).await.expect("what was made is there");
+    running(&mut client, &pod, container("half", "exec sleep 1000")).await;
+    gone(&bed, &mut client, &[&pod]).await;
 }
 
 // The client has threads of its own, as it has to answer while the server's end is waited for.
@@ -71,7 +144,7 @@ async fn a_record_that_cannot_be_read_ends_its_own_pod_and_nothing_else() {
 async fn one_server_serves_a_folder_and_ends_in_time_though_somebody_listens() {
     let mut bed = Bed::new();
     let words = bed.second();
-    assert!(words.contains("another `bosun runtime` serves this folder"), "{words}");
+    assert!(words.contains("serves this folder and holds its lock"), "{words}");
     assert!(words.contains("lib/lock"), "{words}");
     let mut client = bed.client().await;
     let mut events = client.get_container_events(v1::GetEventsRequest {}).await.expect("events").into_inner();

@@ -40,12 +40,12 @@ fn never_short() -> Value {
 
 /// The KubeletConfiguration of the daemon under test. `extra` fields are laid over the bed's own.
 pub(super) fn kubelet(bed: &TestBed, extra: &Value) -> String {
-    let (dir, cgroup_root, socket) = (bed.dir(), bed.cgroup_root(), bed.socket());
+    let (dir, cgroup_root) = (bed.dir(), bed.cgroup_root());
     let mut config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "staticPodPath": dir.join("manifests"),
-        "containerRuntimeEndpoint": format!("unix://{}", socket.display()),
+        "containerRuntimeEndpoint": bed.endpoint(),
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": cgroup_root,
         "cgroupsPerQOS": true,

@@ -2,20 +2,40 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::machine::Requirement;
+use crate::machine::{Need, Requirement};
 
 /// Debian's user-mode-linux.
 pub(super) const KERNEL: &str = "/usr/bin/linux.uml";
 
 /// What running a guest, and making its image, needs of the machine.
 pub const GUEST_PACKAGES: &[Requirement] = &[
-    Requirement { package: "user-mode-linux", proof: KERNEL, why: "the guest's kernel and its modules" },
-    Requirement { package: "debootstrap", proof: "/usr/sbin/debootstrap", why: "the guest's root file system" },
-    Requirement { package: "e2fsprogs", proof: "/sbin/mkfs.ext4", why: "its disk" },
-    Requirement { package: "busybox-static", proof: "/bin/busybox", why: "shell image" },
-    Requirement { package: "bash-static", proof: "/bin/bash-static", why: "image of a shell that keeps odd env names" },
-    Requirement { package: "gcc", proof: "/usr/bin/gcc", why: "compiles the pause program" },
-    Requirement { package: "libc6-dev", proof: "/usr/include/stdlib.h", why: "static libc of the pause program" },
+    Requirement {
+        package: "user-mode-linux",
+        proof: KERNEL,
+        why: "the guest's kernel and its modules",
+        need: Need::Tests,
+    },
+    Requirement {
+        package: "debootstrap",
+        proof: "/usr/sbin/debootstrap",
+        why: "the guest's root file system",
+        need: Need::Tests,
+    },
+    Requirement { package: "e2fsprogs", proof: "/sbin/mkfs.ext4", why: "its disk", need: Need::Tests },
+    Requirement { package: "busybox-static", proof: "/bin/busybox", why: "shell image", need: Need::Tests },
+    Requirement {
+        package: "bash-static",
+        proof: "/bin/bash-static",
+        why: "image of a shell that keeps odd env names",
+        need: Need::Tests,
+    },
+    Requirement { package: "gcc", proof: "/usr/bin/gcc", why: "compiles the pause program", need: Need::Tests },
+    Requirement {
+        package: "libc6-dev",
+        proof: "/usr/include/stdlib.h",
+        why: "static libc of the pause program",
+        need: Need::Tests,
+    },
 ];
 
 /// An image by its folder: a disk, and what it was made of.

@@ -51,3 +51,24 @@ fn errors_come_before_warnings_and_name_file_key_and_reason() {
     let refused = judge(&words("--maxpods 5"));
     assert_eq!(refused.findings[0].allowed.as_deref(), Some("did you mean --max-pods?"));
 }
+
+#[test]
+fn the_file_of_the_runtime_within_the_daemon_is_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, program) = (dir.path().join("runtime.toml"), std::env::current_exe().unwrap());
+    let program = program.display();
+    let flag = format!("--container-runtime-endpoint=embedded://{}", file.display());
+    std::fs::write(&file, format!("oci-runtime = \"{program}\"\nsupervisor = \"{program}\"\n")).unwrap();
+    let answer = judge(&words(&flag));
+    assert!(answer.ok, "{:?}", answer.findings);
+    assert_eq!(answer.files, [file.display().to_string()]);
+    for (text, why) in
+        [("supervisor = \"/no/such\"\noci-runtime = \"/no/such\"\n", "/no/such: no such program"), ("root = 1", "root")]
+    {
+        std::fs::write(&file, text).unwrap();
+        let answer = judge(&words(&flag));
+        assert!(!answer.ok);
+        let [finding] = &answer.findings[..] else { panic!("{:?}", answer.findings) };
+        assert!(finding.at.ends_with("runtime.toml") && finding.reason.contains(why), "{finding:?}");
+    }
+}

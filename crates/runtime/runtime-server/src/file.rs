@@ -1,0 +1,156 @@
+//! The file of a runtime: where its things are, by what it starts containers. All of it may be left out.
+//!
+//! ```toml
+//! listen = "unix:///run/bosun/cri.sock"
+//! hosts-dir = "/etc/containerd/certs.d"
+//! [handlers.crun]
+//! program = "/usr/bin/crun"
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::unix_address::UnixAddress;
+use serde::Deserialize;
+
+use crate::error::{At, RuntimeError};
+use crate::handlers::{self, Entry};
+
+/// What the file says, in the words of the flags of `bosun runtime`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuntimeFile {
+    /// The CRI's socket.
+    pub listen: Option<PathBuf>,
+    /// What must outlive a reboot.
+    pub root: Option<PathBuf>,
+    /// What must not.
+    pub state: Option<PathBuf>,
+    /// The OCI runtime of pods that ask for none.
+    pub oci_runtime: Option<PathBuf>,
+    /// The program `bosun-pod`.
+    pub supervisor: Option<PathBuf>,
+    /// Configurations of pod networks.
+    pub cni_conf_dir: Option<PathBuf>,
+    /// Folders of network plugins.
+    pub cni_bin_dir: Option<Vec<PathBuf>>,
+    /// What network plugins answered.
+    pub cni_cache_dir: Option<PathBuf>,
+    /// How registries are reached.
+    pub hosts_dir: Option<PathBuf>,
+    /// OCI runtimes that pods may ask for, by name.
+    pub handlers: BTreeMap<String, PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Raw {
+    listen: Option<String>,
+    root: Option<PathBuf>,
+    state: Option<PathBuf>,
+    oci_runtime: Option<PathBuf>,
+    supervisor: Option<PathBuf>,
+    cni_conf_dir: Option<PathBuf>,
+    cni_bin_dir: Option<Vec<PathBuf>>,
+    cni_cache_dir: Option<PathBuf>,
+    hosts_dir: Option<PathBuf>,
+    #[serde(default)]
+    handlers: BTreeMap<String, Entry>,
+}
+
+impl RuntimeFile {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It cannot be read, or says what cannot be.
+    pub fn read(path: &Path) -> Result<Self, RuntimeError> {
+        let text = fs::read_to_string(path).at("read", path)?;
+        Self::parse(&text).map_err(|why| RuntimeError::Refused(format!("{}: {}", path.display(), why.trim_end())))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let raw: Raw = toml::from_str(text).map_err(|e| e.to_string())?;
+        let listen = raw.listen.as_deref().map(UnixAddress::parse).transpose();
+        let listen = listen.map_err(|e| format!("listen: {e} (allowed: unix:///absolute/path)"))?;
+        let file = Self {
+            listen: listen.map(|address| address.socket().to_owned()),
+            root: raw.root,
+            state: raw.state,
+            oci_runtime: raw.oci_runtime,
+            supervisor: raw.supervisor,
+            cni_conf_dir: raw.cni_conf_dir,
+            cni_bin_dir: raw.cni_bin_dir,
+            cni_cache_dir: raw.cni_cache_dir,
+            hosts_dir: raw.hosts_dir,
+            handlers: handlers::named(raw.handlers)?,
+        };
+        match file.paths().into_iter().find(|(_, path)| !path.is_absolute()) {
+            Some((key, path)) => Err(format!("{key}: {}: not an absolute path", path.display())),
+            None => Ok(file),
+        }
+    }
+
+    /// Every path beside those of handlers, with its key.
+    fn paths(&self) -> Vec<(&'static str, &Path)> {
+        let single = [
+            ("root", &self.root),
+            ("state", &self.state),
+            ("oci-runtime", &self.oci_runtime),
+            ("supervisor", &self.supervisor),
+            ("cni-conf-dir", &self.cni_conf_dir),
+            ("cni-cache-dir", &self.cni_cache_dir),
+            ("hosts-dir", &self.hosts_dir),
+        ];
+        let single = single.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)));
+        let folders = self.cni_bin_dir.iter().flatten().map(|path| ("cni-bin-dir", path.as_path()));
+        single.chain(folders).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handlers_are_names_and_programs() {
+        let two = "[handlers.crun]\nprogram = \"/usr/bin/crun\"\n[handlers.kata-qemu]\nprogram = \"/opt/k\"\n";
+        let found = RuntimeFile::parse(two).expect("good").handlers;
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["crun", "kata-qemu"]);
+        assert_eq!(RuntimeFile::parse("").expect("nothing"), RuntimeFile::default());
+        for (bad, why) in [
+            ("[handlers.Crun]\nprogram = \"/a\"", "DNS labels"),
+            ("[handlers.\"a/b\"]\nprogram = \"/a\"", "DNS labels"),
+            ("[handlers.-a]\nprogram = \"/a\"", "DNS labels"),
+            ("[handlers.a]\nprogram = \"runc\"", "absolute"),
+            ("[handlers.a]\nprogram = \"/a\"\nroot = \"/b\"", "unknown field"),
+            ("[handler.a]\nprogram = \"/a\"", "unknown field"),
+            ("[handlers.a]", "program"),
+        ] {
+            let refused = RuntimeFile::parse(bad).expect_err(bad);
+            assert!(refused.contains(why), "{bad}: {refused}");
+        }
+    }
+
+    #[test]
+    fn places_are_named_as_the_flags_are_and_absolute() {
+        let text = "listen = \"unix:///run/x.sock\"\nroot = \"/a\"\nstate = \"/b\"\noci-runtime = \"/c\"\n\
+                    supervisor = \"/d\"\ncni-conf-dir = \"/e\"\ncni-bin-dir = [\"/f\", \"/g\"]\n\
+                    cni-cache-dir = \"/h\"\nhosts-dir = \"/i\"\n";
+        let file = RuntimeFile::parse(text).expect("good");
+        assert_eq!(file.listen.as_deref(), Some(Path::new("/run/x.sock")));
+        let told: Vec<String> = file.paths().iter().map(|(key, path)| format!("{key} {}", path.display())).collect();
+        let all = "root /a, state /b, oci-runtime /c, supervisor /d, cni-conf-dir /e, cni-cache-dir /h, hosts-dir /i, \
+                   cni-bin-dir /f, cni-bin-dir /g";
+        assert_eq!(told.join(", "), all);
+        for (bad, why) in [
+            ("listen = \"/run/x.sock\"", "listen: "),
+            ("listen = \"tcp://h:1\"", "listen: "),
+            ("root = \"a\"", "root: a: not an absolute path"),
+            ("cni-bin-dir = [\"/f\", \"g\"]", "cni-bin-dir: g: not an absolute path"),
+            ("cni_bin_dir = []", "unknown field"),
+        ] {
+            let refused = RuntimeFile::parse(bad).expect_err(bad);
+            assert!(refused.contains(why), "{bad}: {refused}");
+        }
+    }
+}
