@@ -17,6 +17,9 @@ use log::Log;
 /// Clusters at a time: each is a control plane, a containerd and a daemon.
 const CLUSTERS: &str = "2";
 
+/// End-to-end tests that run on bosun's own runtime, too; `cargo xtask e2e --embedded` has all.
+const EMBEDDED: [&str; 2] = ["embedded::", "lifecycle::"];
+
 /// Power cuts of the guest.
 const CUTS: &str = "1";
 
@@ -147,8 +150,9 @@ fn slow_steps(steps: &Steps, args: &Args) {
         steps.step("e2e", "does it run pods on a real containerd?", &|log| {
             slow(log, &[&["setup"], &["e2e", "--built"]])
         });
-        steps.step("e2e-embedded", "and on its own runtime, within the daemon?", &|log| {
-            slow(log, &[&["e2e", "--built", "--embedded"]])
+        steps.step("embedded", "and by itself, without containerd? (a selection)", &|log| {
+            let runs = EMBEDDED.map(|tests| ["e2e", "--built", "--embedded", tests]);
+            slow(log, &runs.each_ref().map(|run| &run[..]))
         });
         steps.step("cluster", "does it serve a real control plane?", &|log| {
             slow(log, &[&["e2e", "cluster", "--built", "--jobs", CLUSTERS]])
