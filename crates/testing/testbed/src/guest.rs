@@ -15,10 +15,12 @@ use crate::process::{self, ProcessId};
 use crate::{BedError, cleanup, command, wait_until};
 
 mod image;
+mod processor;
 mod script;
 
 use image::KERNEL;
 pub use image::{GUEST_PACKAGES, GuestImage};
+pub use processor::unfit_processor;
 pub use script::Ran;
 
 /// Memory of a guest is a file that nobody else can open; it must not be on a disk.
@@ -275,6 +277,7 @@ fn missing(options: &GuestOptions) -> Vec<String> {
     if !Path::new(KERNEL).is_file() {
         missing.push(format!("{KERNEL} is not there: Debian's package user-mode-linux"));
     }
+    missing.extend(unfit_processor().map(str::to_owned));
     let image = &options.image;
     if options.disk == GuestDisk::Layer && !(image.path().is_file() && image.stamp_path().is_file()) {
         missing.push(format!("{} is not there, or not complete", image.path().display()));

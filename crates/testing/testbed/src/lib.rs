@@ -45,7 +45,7 @@ pub use cluster_node::{ClusterNode, Identity, NodeOptions};
 pub use cri::Cri;
 pub use elsewhere::{Lasting, MANAGERS, Place, Processes, kills, swaps, wait_served, wanted};
 pub use error::BedError;
-pub use guest::{GUEST_PACKAGES, Guest, GuestDisk, GuestImage, GuestOptions, Ran};
+pub use guest::{GUEST_PACKAGES, Guest, GuestDisk, GuestImage, GuestOptions, Ran, unfit_processor};
 pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};
 pub use machine::{Need, Problem, REQUIRED, Requirement, missing};
 pub use pod::{http_get, identity, state};
