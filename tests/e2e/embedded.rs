@@ -2,23 +2,18 @@
 
 use std::process::Command;
 
-use testbed::{Bosun, BosunOptions, Options, RuntimeKind, TestBed, identity};
+use testbed::{Bosun, BosunOptions, Options, RuntimeKind, TestBed, identity, program_under_test};
 
 use crate::node::{Node, block, shell};
 
 mod kills;
-
-/// The program under test.
-fn program() -> std::path::PathBuf {
-    std::env::var_os("BOSUN_BIN").map_or_else(|| "bosun".into(), Into::into)
-}
 
 fn node() -> Node {
     with(BosunOptions::default())
 }
 
 fn with(daemon: BosunOptions) -> Node {
-    let options = Options { runtime: RuntimeKind::Own(program()), ..Options::default() };
+    let options = Options { runtime: RuntimeKind::Own(program_under_test()), ..Options::default() };
     let mut bed = TestBed::start(options).expect("a bed");
     let bosun = Bosun::start(&mut bed, daemon).expect("bosun starts");
     Node { bosun, bed }
@@ -54,12 +49,14 @@ fn pods_run_with_nothing_else_installed_and_outlive_the_daemon_that_serves_them(
 fn a_store_has_one_owner_and_who_comes_second_is_told() {
     let mut node = node();
     let file = node.bed.dir().join("runtime.toml");
-    let second = Command::new(program()).arg("runtime").arg("--config").arg(&file).output().expect("it runs");
+    let second =
+        Command::new(program_under_test()).arg("runtime").arg("--config").arg(&file).output().expect("it runs");
     let told = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(!second.status.success() && told.contains("serves this folder and holds its lock"), "{told}");
     // The other way round.
     node.bosun.kill();
-    let mut first = Command::new(program()).arg("runtime").arg("--config").arg(&file).spawn().expect("it runs");
+    let mut first =
+        Command::new(program_under_test()).arg("runtime").arg("--config").arg(&file).spawn().expect("it runs");
     testbed::wait_until("bosun runtime to serve", crate::node::SOON, || {
         std::os::unix::net::UnixStream::connect(node.bed.socket()).map(drop).map_err(|e| e.to_string())
     })
@@ -79,7 +76,7 @@ fn a_file_that_cannot_be_is_told_by_check_config_and_at_the_start() {
     let endpoint = format!("--container-runtime-endpoint=embedded://{}", bad.display());
     let config = node.bed.dir().join("kubelet.yaml");
     for words in [["check-config", "--config"], ["run", "--config"]] {
-        let out = Command::new(program()).args(words).arg(&config).arg(&endpoint).output().expect("it runs");
+        let out = Command::new(program_under_test()).args(words).arg(&config).arg(&endpoint).output().expect("it runs");
         let told = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
         assert!(!out.status.success() && told.contains("bad.toml: state: run: not an absolute path"), "{told}");
     }

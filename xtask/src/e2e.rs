@@ -1,7 +1,5 @@
 //! Does bosun run pods on a real containerd, with real images, registries, kills and restarts?
 
-use testbed::Need;
-
 use crate::{conform, outside, setup, workspace};
 
 mod in_guest;
@@ -64,9 +62,7 @@ const ON_RUNC: &str = "(package(pod-supervisor) & test(on_runc::)) | (package(ru
 
 fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
-    let needs: &[Need] =
-        if args.embedded { &[Need::Bed, Need::Tests] } else { &[Need::Bed, Need::Tests, Need::Containerd] };
-    setup::check_for(needs)?;
+    setup::check_for_tests(args.embedded)?;
     let program =
         if args.built { workspace::built_bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
     let jobs = args.jobs.max(1).to_string();

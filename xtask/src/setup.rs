@@ -88,11 +88,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Whether a bed can start here, and tests in it; says what to do if not. With bosun's own runtime that takes no containerd.
 pub(crate) fn check() -> anyhow::Result<()> {
-    check_for(if RuntimeKind::of_environment() == RuntimeKind::Containerd { ALL } else { &[Need::Bed, Need::Tests] })
+    check_for_tests(RuntimeKind::of_environment() != RuntimeKind::Containerd)
 }
 
-/// Whether what is needed is here.
-pub(crate) fn check_for(needs: &[Need]) -> anyhow::Result<()> {
+/// As [`check`], with the runtime that tests are to have.
+pub(crate) fn check_for_tests(on_own_runtime: bool) -> anyhow::Result<()> {
+    let needs = if on_own_runtime { &[Need::Bed, Need::Tests] } else { ALL };
     let problems: Vec<String> = testbed::missing(needs).iter().map(ToString::to_string).collect();
     if !problems.is_empty() {
         bail!("no test bed can start here (`cargo xtask setup` helps):\n  - {}", problems.join("\n  - "));

@@ -79,9 +79,8 @@ impl OwnRuntime {
     /// # Errors
     /// All that would keep it from starting, as far as looking can tell.
     pub(crate) fn of_daemon(config: &NodeConfig) -> Result<Option<Self>> {
-        let Some(EmbeddedRuntime { file }) = config.runtime.embedded() else { return Ok(None) };
-        let file = file.as_deref().map(RuntimeFile::read).transpose()?.unwrap_or_default();
-        Self::of(file, config.cgroups.driver == CgroupDriver::Systemd).map(Some)
+        let systemd_cgroup = config.cgroups.driver == CgroupDriver::Systemd;
+        file_of_daemon(config)?.map(|file| Self::of(file, systemd_cgroup)).transpose()
     }
 
     /// Takes images from folders (`FOLDER/NAME/rootfs`).
@@ -95,9 +94,7 @@ impl OwnRuntime {
     /// # Errors
     /// The file cannot be read, or says what cannot be.
     pub(crate) fn socket_of_daemon(config: &NodeConfig) -> Result<Option<PathBuf>> {
-        let Some(EmbeddedRuntime { file }) = config.runtime.embedded() else { return Ok(None) };
-        let file = file.as_deref().map(RuntimeFile::read).transpose()?.unwrap_or_default();
-        Ok(Some(file.listen.unwrap_or_else(|| LISTEN.into())))
+        Ok(file_of_daemon(config)?.map(|file| file.listen.unwrap_or_else(|| LISTEN.into())))
     }
 
     /// The CRI's socket.
@@ -126,6 +123,12 @@ impl OwnRuntime {
     }
 }
 
+/// What the runtime within a daemon is told; `None`: the daemon's configuration names another runtime.
+fn file_of_daemon(config: &NodeConfig) -> Result<Option<RuntimeFile>> {
+    let Some(EmbeddedRuntime { file }) = config.runtime.embedded() else { return Ok(None) };
+    Ok(Some(file.as_deref().map(RuntimeFile::read).transpose()?.unwrap_or_default()))
+}
+
 fn beside_us() -> Option<PathBuf> {
     let beside = std::env::current_exe().ok()?.parent()?.join(SUPERVISOR);
     beside.is_file().then_some(beside)
@@ -133,7 +136,7 @@ fn beside_us() -> Option<PathBuf> {
 
 fn in_path(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|f: PathBuf| f.join(Path::new(name))).find(|p| p.is_file())
+    std::env::split_paths(&folders).map(|f| f.join(name)).find(|p| p.is_file())
 }
 
 #[cfg(test)]

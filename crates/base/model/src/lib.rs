@@ -11,6 +11,7 @@ pub mod cgroup;
 pub mod event;
 pub mod expansion;
 pub mod fared;
+pub mod fnv;
 pub mod go_duration;
 pub mod go_json;
 pub mod history;

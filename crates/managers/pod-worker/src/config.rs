@@ -232,7 +232,7 @@ impl Job {
             attempt: new.attempt,
             termination_log: (!message_path.is_empty()).then(|| {
                 let dir = PathBuf::from(container_config::mounts::container_dir(root, pod, name));
-                let file = format!("{:08x}", pod_plan::hash::fnv1a_32(salt.as_bytes()));
+                let file = format!("{:08x}", model::fnv::fnv1a_32(salt.as_bytes()));
                 (dir, file)
             }),
         }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use contract::volume::MountedVolumes;
 use model::allocation::{Amounts, ResizeInProgress};
 use model::core::{Pod, PodStatus};
-use model::pod::{self, CONFIG_HASH};
+use model::fnv::fnv1a_64;
+use model::json::ToJson as _;
+use model::pod;
 use model::runtime::{ContainerState, PodObservation};
 use model::{ContainerId, PodUid, Timestamp};
 use pod_plan::CrashBackoff;
@@ -127,8 +129,8 @@ pub struct Record {
 /// The end of a static pod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Over {
-    /// Of the manifest that it is the end of (`kubernetes.io/config.hash`): one with a UID of its own may be written anew.
-    pub hash: String,
+    /// Of the specification that it is the end of: a manifest with a UID of its own may be written anew.
+    pub spec: u64,
     /// Its last status.
     pub status: PodStatus,
 }
@@ -138,17 +140,19 @@ impl Over {
     pub(crate) fn of(pod: &Pod, status: &PodStatus) -> Option<Self> {
         let by_itself = status.reason.as_deref().is_none_or(|why| why == pod_status::reasons::DEADLINE_EXCEEDED);
         let is_over = pod::is_static(pod) && by_itself && pod::is_terminal_phase(status.phase.as_deref());
-        is_over.then(|| Self { hash: hash_of(pod), status: status.clone() })
+        is_over.then(|| Self { spec: spec_hash(pod), status: status.clone() })
     }
 
     /// The status with which `pod` was over, if it is the same pod.
     pub(crate) fn status_of(&self, pod: &Pod) -> Option<&PodStatus> {
-        (self.hash == hash_of(pod)).then_some(&self.status)
+        (self.spec == spec_hash(pod)).then_some(&self.status)
     }
 }
 
-fn hash_of(pod: &Pod) -> String {
-    pod::annotation(pod, CONFIG_HASH).unwrap_or_default().to_owned()
+fn spec_hash(pod: &Pod) -> u64 {
+    let bare = Pod { spec: pod.spec.clone(), ..Pod::default() };
+    // A Pod is plain data, writing it cannot fail.
+    fnv1a_64(&bare.to_json().unwrap_or_default())
 }
 
 /// What the runtime was told last of a container.
@@ -220,9 +224,11 @@ mod tests {
 
     #[test]
     fn the_end_of_a_static_pod_is_one_by_its_own_doing_and_of_its_manifest() {
-        let of = |source: &str, hash: &str| {
-            let annotations = serde_json::json!({ "kubernetes.io/config.source": source, CONFIG_HASH: hash });
-            fakes::pod("u1", serde_json::json!({ "metadata": { "name": "web", "annotations": annotations } }))
+        let of = |source: &str, image: &str| {
+            let annotations = serde_json::json!({ "kubernetes.io/config.source": source });
+            let spec = serde_json::json!({ "containers": [{ "name": "app", "image": image }] });
+            let metadata = serde_json::json!({ "name": "web", "annotations": annotations });
+            fakes::pod("u1", serde_json::json!({ "metadata": metadata, "spec": spec }))
         };
         let status = |phase: &str, reason: Option<&str>| PodStatus {
             phase: Some(phase.to_owned()),

@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use model::core::{Container, Pod};
+use model::fnv::fnv1a_64;
 use model::go_duration::format_millis;
 use model::{PodUid, Timestamp, pod};
 use serde::{Deserialize, Serialize};
-
-use crate::hash::fnv1a_64;
 
 /// First delay unless the configured maximum is smaller.
 pub const INITIAL: Duration = Duration::from_secs(10);

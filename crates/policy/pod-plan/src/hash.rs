@@ -6,20 +6,9 @@
 use std::fmt::Write as _;
 
 use model::core::Container;
+use model::fnv::fnv1a_32;
 use model::go_json;
 use model::runtime::ContainerObservation;
-
-/// FNV-1a, 32 bit.
-#[must_use]
-pub fn fnv1a_32(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |h, b| (h ^ u32::from(*b)).wrapping_mul(0x0100_0193))
-}
-
-/// FNV-1a, 64 bit.
-#[must_use]
-pub fn fnv1a_64(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
-}
 
 /// Hash of what identifies a container: image and name.
 #[must_use]

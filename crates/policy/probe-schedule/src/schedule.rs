@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use model::Timestamp;
+use model::fnv::fnv1a_64;
 
 /// How long it is until a probe's place in its period. The place follows from what the probe is called and from the time of the day, so
 /// that everybody who has charge of it, in whichever process, probes at the same moments: whoever takes over goes on in step, and a
@@ -11,15 +12,10 @@ use model::Timestamp;
 #[must_use]
 pub fn until_place(called: &str, wall: Timestamp, period: Duration) -> Duration {
     let period = period.as_nanos().max(1);
-    let place = (u128::from(fnv1a(called.as_bytes())) * period) >> 64;
+    let place = (u128::from(fnv1a_64(called.as_bytes())) * period) >> 64;
     let passed = u128::try_from(wall.0).unwrap_or(0) % period;
     let nanos = (place + period - passed) % period;
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-}
-
-/// FNV-1a of 64 bits: small, and the same in all builds.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// When a probe ticks first.

@@ -1,14 +1,12 @@
 //! The kubelet's own defaults for static pods: identity, node, phase (pod-lifecycle 1.8).
 
 use model::core::{Pod, PodStatus, Toleration};
+use model::fnv::fnv1a_128;
 use model::json;
 use model::pod::CONFIG_HASH;
 
 use crate::error::{Fault, FieldError, ManifestError};
 use crate::origin::{Origin, Source};
-
-const FNV128_OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-const FNV128_PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
 /// Sets UID, name suffix, namespace, node name, hash annotation, toleration and phase.
 pub(crate) fn kubelet_defaults(pod: &mut Pod, origin: &Origin<'_>) -> Result<(), ManifestError> {
@@ -56,32 +54,9 @@ fn tolerate_every_no_execute(tolerations: &mut Vec<Toleration>) {
 fn generated_uid(pod: &Pod, origin: &Origin<'_>) -> String {
     // Objects of serde_json are ordered by key, so the text is canonical. A Pod is plain data, writing it cannot fail.
     let canonical = json::value(pod).map(|v| v.to_string()).unwrap_or_default();
-    let (tag, place) = match origin.source {
-        Source::File(path) => ("file:", path),
-        Source::Url(url) => ("url:", url),
+    let text = match origin.source {
+        Source::File(path) => format!("{canonical}host:{}file:{path}", origin.node_name),
+        Source::Url(url) => format!("{canonical}url:{url}"),
     };
-    let mut hash = FNV128_OFFSET;
-    hash = fnv1a(hash, canonical.as_bytes());
-    if tag == "file:" {
-        hash = fnv1a(hash, b"host:");
-        hash = fnv1a(hash, origin.node_name.as_bytes());
-    }
-    hash = fnv1a(hash, tag.as_bytes());
-    hash = fnv1a(hash, place.as_bytes());
-    format!("{hash:032x}")
-}
-
-fn fnv1a(hash: u128, bytes: &[u8]) -> u128 {
-    bytes.iter().fold(hash, |h, b| (h ^ u128::from(*b)).wrapping_mul(FNV128_PRIME))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hashes_as_the_published_fnv_vectors_say() {
-        assert_eq!(format!("{:032x}", fnv1a(FNV128_OFFSET, b"")), "6c62272e07bb014262b821756295c58d");
-        assert_eq!(format!("{:032x}", fnv1a(FNV128_OFFSET, b"a")), "d228cb696f1a8caf78912b704e4a8964");
-    }
+    format!("{:032x}", fnv1a_128(text.as_bytes()))
 }

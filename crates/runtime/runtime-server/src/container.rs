@@ -148,7 +148,8 @@ fn make(
     if record.user != User::default() {
         record.write(options)?;
     }
-    // Last, and whole: by it a container that is made is told from one over whose making this process died.
+    // Last, and whole: by it a container that is made is told from one over whose making this process died. Not flushed, as records
+    // are: no bundle outlives a boot.
     let (path, half) = (bundle.join(CONFIG), bundle.join("config.json.tmp"));
     let text = serde_json::to_vec(&spec).map_err(std::io::Error::from).at("write", &path)?;
     crate::options::private_file(&half, &text)?;

@@ -12,15 +12,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::unix_address::UnixAddress;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::error::{At, RuntimeError};
-use crate::handlers::{self, Entry};
+use crate::handlers;
 
 /// What the file says, in the words of the flags of `bosun runtime`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RuntimeFile {
     /// The CRI's socket.
+    #[serde(deserialize_with = "socket")]
     pub listen: Option<PathBuf>,
     /// What must outlive a reboot.
     pub root: Option<PathBuf>,
@@ -39,23 +42,8 @@ pub struct RuntimeFile {
     /// How registries are reached.
     pub hosts_dir: Option<PathBuf>,
     /// OCI runtimes that pods may ask for, by name.
+    #[serde(deserialize_with = "handlers::named")]
     pub handlers: BTreeMap<String, PathBuf>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Raw {
-    listen: Option<String>,
-    root: Option<PathBuf>,
-    state: Option<PathBuf>,
-    oci_runtime: Option<PathBuf>,
-    supervisor: Option<PathBuf>,
-    cni_conf_dir: Option<PathBuf>,
-    cni_bin_dir: Option<Vec<PathBuf>>,
-    cni_cache_dir: Option<PathBuf>,
-    hosts_dir: Option<PathBuf>,
-    #[serde(default)]
-    handlers: BTreeMap<String, Entry>,
 }
 
 impl RuntimeFile {
@@ -69,21 +57,7 @@ impl RuntimeFile {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let raw: Raw = toml::from_str(text).map_err(|e| e.to_string())?;
-        let listen = raw.listen.as_deref().map(UnixAddress::parse).transpose();
-        let listen = listen.map_err(|e| format!("listen: {e} (allowed: unix:///absolute/path)"))?;
-        let file = Self {
-            listen: listen.map(|address| address.socket().to_owned()),
-            root: raw.root,
-            state: raw.state,
-            oci_runtime: raw.oci_runtime,
-            supervisor: raw.supervisor,
-            cni_conf_dir: raw.cni_conf_dir,
-            cni_bin_dir: raw.cni_bin_dir,
-            cni_cache_dir: raw.cni_cache_dir,
-            hosts_dir: raw.hosts_dir,
-            handlers: handlers::named(raw.handlers)?,
-        };
+        let file: Self = toml::from_str(text).map_err(|e| e.to_string())?;
         match file.paths().into_iter().find(|(_, path)| !path.is_absolute()) {
             Some((key, path)) => Err(format!("{key}: {}: not an absolute path", path.display())),
             None => Ok(file),
@@ -107,9 +81,20 @@ impl RuntimeFile {
     }
 }
 
+fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    let address = UnixAddress::parse(&String::deserialize(from)?);
+    let address = address.map_err(|e| D::Error::custom(format!("listen: {e} (allowed: unix:///absolute/path)")))?;
+    Ok(Some(address.socket().to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn assert_refused(bad: &str, why: &str) {
+        let refused = RuntimeFile::parse(bad).expect_err(bad);
+        assert!(refused.contains(why), "{bad}: {refused}");
+    }
 
     #[test]
     fn handlers_are_names_and_programs() {
@@ -126,8 +111,7 @@ mod tests {
             ("[handler.a]\nprogram = \"/a\"", "unknown field"),
             ("[handlers.a]", "program"),
         ] {
-            let refused = RuntimeFile::parse(bad).expect_err(bad);
-            assert!(refused.contains(why), "{bad}: {refused}");
+            assert_refused(bad, why);
         }
     }
 
@@ -149,8 +133,7 @@ mod tests {
             ("cni-bin-dir = [\"/f\", \"g\"]", "cni-bin-dir: g: not an absolute path"),
             ("cni_bin_dir = []", "unknown field"),
         ] {
-            let refused = RuntimeFile::parse(bad).expect_err(bad);
-            assert!(refused.contains(why), "{bad}: {refused}");
+            assert_refused(bad, why);
         }
     }
 }

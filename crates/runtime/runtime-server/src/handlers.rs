@@ -7,7 +7,8 @@ use std::process::Stdio;
 
 use container_spec::NodeFacts;
 use host_linux::LinuxCgroups;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::error::{Done, RuntimeError};
 use crate::options::Options;
@@ -19,21 +20,21 @@ const MAX_NAME: usize = 63;
 /// One of them, in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Entry {
+struct Entry {
     program: PathBuf,
 }
 
 /// Name and program of each, of what the file says.
-pub(crate) fn named(entries: BTreeMap<String, Entry>) -> Result<BTreeMap<String, PathBuf>, String> {
+pub(crate) fn named<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, PathBuf>, D::Error> {
     let mut handlers = BTreeMap::new();
-    for (name, Entry { program }) in entries {
+    for (name, Entry { program }) in BTreeMap::<String, Entry>::deserialize(from)? {
         let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let ends = name.starts_with('-') || name.ends_with('-');
         if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(fits) || ends {
-            return Err(format!("handler {name:?}: names are DNS labels"));
+            return Err(D::Error::custom(format!("handler {name:?}: names are DNS labels")));
         }
         if !program.is_absolute() {
-            return Err(format!("handler {name:?}: {}: not an absolute path", program.display()));
+            return Err(D::Error::custom(format!("handler {name:?}: {}: not an absolute path", program.display())));
         }
         handlers.insert(name, program);
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::bed::tail;
 use crate::error::file;
 use crate::process::ProcessId;
-use crate::{BedError, TestBed, wait_until};
+use crate::{BedError, TestBed, program_under_test, wait_until};
 
 mod asks;
 mod config;
@@ -37,7 +37,7 @@ pub struct BosunOptions {
 impl Default for BosunOptions {
     fn default() -> Self {
         BosunOptions {
-            program: std::env::var_os("BOSUN_BIN").map_or_else(|| "bosun".into(), PathBuf::from),
+            program: program_under_test(),
             hostname: "bed".into(),
             faults: false,
             config: Value::Null,

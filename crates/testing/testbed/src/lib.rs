@@ -54,6 +54,12 @@ pub use registry::{Login, Registry};
 pub use resizes::{Fate, Note, Room, Tally, Wish, Wishes, failed_starts, granted, notes, write_noting_runc};
 pub use runtime::RuntimeKind;
 
+/// The program under test: what `BOSUN_BIN` names, else `bosun` as `PATH` has it.
+#[must_use]
+pub fn program_under_test() -> std::path::PathBuf {
+    std::env::var_os("BOSUN_BIN").map_or_else(|| "bosun".into(), Into::into)
+}
+
 /// How many times as long as usual a slow machine may take for everything (`TESTBED_PATIENCE`).
 #[must_use]
 pub fn patience() -> u32 {

@@ -26,6 +26,27 @@ pub enum Need {
     Tests,
 }
 
+/// What images are made of, in a bed and for a guest.
+pub(crate) const BUSYBOX: Requirement =
+    Requirement { package: "busybox-static", proof: "/bin/busybox", why: "shell image", need: Need::Bed };
+/// See [`BUSYBOX`].
+pub(crate) const BASH: Requirement = Requirement {
+    package: "bash-static",
+    proof: "/bin/bash-static",
+    why: "image of a shell that keeps odd env names",
+    need: Need::Bed,
+};
+/// See [`BUSYBOX`].
+pub(crate) const GCC: Requirement =
+    Requirement { package: "gcc", proof: "/usr/bin/gcc", why: "compiles the pause program", need: Need::Containerd };
+/// See [`BUSYBOX`].
+pub(crate) const LIBC: Requirement = Requirement {
+    package: "libc6-dev",
+    proof: "/usr/include/stdlib.h",
+    why: "static libc of the pause program",
+    need: Need::Containerd,
+};
+
 /// All that a bed needs beside the kernel.
 pub const REQUIRED: &[Requirement] = &[
     Requirement {
@@ -45,20 +66,10 @@ pub const REQUIRED: &[Requirement] = &[
     Requirement { package: "iproute2", proof: "/sbin/ip", why: "bridge of the test node", need: Need::Bed },
     Requirement { package: "conntrack", proof: "/usr/sbin/conntrack", why: "host ports over UDP", need: Need::Bed },
     Requirement { package: "socat", proof: "/usr/bin/socat", why: "port forwarding", need: Need::Containerd },
-    Requirement { package: "busybox-static", proof: "/bin/busybox", why: "shell image", need: Need::Bed },
-    Requirement {
-        package: "bash-static",
-        proof: "/bin/bash-static",
-        why: "image of a shell that keeps odd env names",
-        need: Need::Bed,
-    },
-    Requirement { package: "gcc", proof: "/usr/bin/gcc", why: "compiles the pause program", need: Need::Containerd },
-    Requirement {
-        package: "libc6-dev",
-        proof: "/usr/include/stdlib.h",
-        why: "static libc of the pause program",
-        need: Need::Containerd,
-    },
+    BUSYBOX,
+    BASH,
+    GCC,
+    LIBC,
     Requirement {
         package: "dbus-daemon",
         proof: "/usr/bin/dbus-daemon",

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::machine::Need;
+use crate::program_under_test;
 
 /// The container runtime of a bed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +29,7 @@ impl RuntimeKind {
 
     fn named(said: Option<&str>) -> Result<Self, String> {
         match said {
-            Some("embedded") => {
-                Ok(Self::Own(std::env::var_os("BOSUN_BIN").map_or_else(|| "bosun".into(), PathBuf::from)))
-            }
+            Some("embedded") => Ok(Self::Own(program_under_test())),
             None | Some("" | "containerd") => Ok(Self::Containerd),
             Some(other) => Err(format!(
                 "TESTBED_RUNTIME: {other}: unknown (allowed: containerd, which is the default, and embedded)"

@@ -35,7 +35,7 @@ struct Data {
 
 /// A kubelet's checksum of a text: FNV-1a with 32 bits over what Go prints of it with its type.
 fn checksum(data: &str) -> u64 {
-    pod_plan::hash::fnv1a_32(format!("(string){data}").as_bytes()).into()
+    model::fnv::fnv1a_32(format!("(string){data}").as_bytes()).into()
 }
 
 /// The text of a file.

@@ -187,14 +187,19 @@ fn a_refusal_that_the_status_board_does_not_have_is_told_again() {
     });
 }
 
+/// The runtime has a sandbox of a pod, since an earlier daemon.
+fn has_sandbox(bench: &Bench, uid: &str, name: &str) {
+    let mut pod = PodObservation::empty(uid.into(), "default", name);
+    pod.sandboxes.push(SandboxObservation::new("s", 0, true));
+    fakes::observe(&bench.wiring, pod);
+}
+
 #[test]
 fn an_orphan_whose_kill_was_lost_is_told_again() {
     run(17, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
         StandIn::on(&bench.wiring).answer(|_: &Relist| Ok(()));
-        let mut pod = PodObservation::empty("u9".into(), "default", "stray");
-        pod.sandboxes.push(SandboxObservation::new("s", 0, true));
-        fakes::observe(&bench.wiring, pod);
+        has_sandbox(&bench, "u9", "stray");
         kernel.faults().permit_drop::<UpdatePod>();
         kernel.faults().add_text("pod-worker: drop@turn:UpdatePod").unwrap();
         bench.set(Source::Api, &[]).await;
@@ -211,9 +216,7 @@ fn a_refused_pod_that_runs_already_is_ended_with_its_own_grace_and_tells_why() {
     run(18, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
         StandIn::on(&bench.wiring).answer(|_: &Relist| Ok(()));
-        let mut pod = PodObservation::empty("u1".into(), "default", "u1");
-        pod.sandboxes.push(SandboxObservation::new("s", 0, true));
-        fakes::observe(&bench.wiring, pod);
+        has_sandbox(&bench, "u1", "u1");
         bench.set(Source::Api, &[asking("u1", "64", 0)]).await;
         tokio::time::sleep(Duration::from_secs(3)).await;
         assert_eq!(bench.rejection("u1").as_deref(), Some("OutOfcpu"));

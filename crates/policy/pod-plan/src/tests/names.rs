@@ -1,5 +1,5 @@
 use super::world::World;
-use crate::hash::{container_hash, fnv1a_32, fnv1a_64, hash_annotation};
+use crate::hash::{container_hash, hash_annotation};
 use crate::logs::{container_log_dir, log_path, next_restart_count, pod_log_dir, symlink_name};
 
 #[test]
@@ -21,13 +21,6 @@ fn container_hash_equals_what_kubelet_1_36_2_wrote() {
     for (name, image, want) in rows {
         assert_eq!(format!("{:x}", container_hash(name, image)), want, "{name} {image}");
     }
-}
-
-#[test]
-fn fnv_has_its_known_values() {
-    assert_eq!(fnv1a_32(b""), 0x811c_9dc5);
-    assert_eq!(fnv1a_32(b"a"), 0xe40c_292c);
-    assert_eq!(fnv1a_64(b"a"), 0xaf63_dc4c_8601_ec8c);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::machine::{Need, Requirement};
+use crate::machine::{BASH, BUSYBOX, GCC, LIBC, Need, Requirement};
 
 /// Debian's user-mode-linux.
 pub(super) const KERNEL: &str = "/usr/bin/linux.uml";
@@ -22,20 +22,10 @@ pub const GUEST_PACKAGES: &[Requirement] = &[
         need: Need::Tests,
     },
     Requirement { package: "e2fsprogs", proof: "/sbin/mkfs.ext4", why: "its disk", need: Need::Tests },
-    Requirement { package: "busybox-static", proof: "/bin/busybox", why: "shell image", need: Need::Tests },
-    Requirement {
-        package: "bash-static",
-        proof: "/bin/bash-static",
-        why: "image of a shell that keeps odd env names",
-        need: Need::Tests,
-    },
-    Requirement { package: "gcc", proof: "/usr/bin/gcc", why: "compiles the pause program", need: Need::Tests },
-    Requirement {
-        package: "libc6-dev",
-        proof: "/usr/include/stdlib.h",
-        why: "static libc of the pause program",
-        need: Need::Tests,
-    },
+    BUSYBOX,
+    BASH,
+    GCC,
+    LIBC,
 ];
 
 /// An image by its folder: a disk, and what it was made of.
