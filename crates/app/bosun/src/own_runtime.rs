@@ -23,6 +23,8 @@ const ROOT: &str = "/var/lib/bosun/runtime";
 const STATE: &str = "/run/bosun/runtime";
 const CNI_CONF_DIR: &str = "/etc/cni/net.d";
 const CNI_BIN_DIRS: [&str; 2] = ["/opt/cni/bin", "/usr/lib/cni"];
+/// As containerd has them.
+const CDI_SPEC_DIRS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 const CNI_CACHE_DIR: &str = "/var/lib/cni";
 const HOSTS_DIR: &str = "/etc/containerd/certs.d";
 
@@ -61,6 +63,7 @@ impl OwnRuntime {
                     found.context("no bosun-pod beside this program or in PATH")?
                 }
             },
+            cdi_spec_dirs: file.cdi_spec_dir.unwrap_or_else(|| CDI_SPEC_DIRS.map(Into::into).to_vec()),
             systemd_cgroup,
         };
         options.check()?;

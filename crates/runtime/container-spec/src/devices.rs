@@ -9,11 +9,7 @@ use crate::{SpecError, context};
 
 /// Nodes to make, and rules of the device cgroup: nothing at first, then what is given. (The OCI runtime adds `/dev/null` and its
 /// like by itself.) A privileged container has all devices of the node and may use any.
-///
-/// # Errors
-/// CDI devices, which this runtime does not do: a pod that asks for one would start without it.
 pub(crate) fn devices(request: &Request<'_>) -> Result<(Vec<LinuxDevice>, Vec<LinuxDeviceCgroup>), SpecError> {
-    refuse_cdi(request)?;
     let mut nodes = Vec::new();
     let mut rules = vec![everything(false)?];
     let given = request.config.devices.iter().zip(request.devices);
@@ -32,15 +28,7 @@ pub(crate) fn devices(request: &Request<'_>) -> Result<(Vec<LinuxDevice>, Vec<Li
     Ok((nodes, rules))
 }
 
-fn refuse_cdi(request: &Request<'_>) -> Result<(), SpecError> {
-    let config = request.config;
-    let named = config.cdi_devices.iter().map(|d| d.name.clone());
-    let annotated = config.annotations.iter().filter(|(k, _)| k.starts_with("cdi.k8s.io/")).map(|(_, v)| v.clone());
-    let all: Vec<String> = named.chain(annotated).collect();
-    if all.is_empty() { Ok(()) } else { Err(SpecError::Cdi(all.join(", "))) }
-}
-
-fn kind(kind: DeviceKind) -> LinuxDeviceType {
+pub(crate) fn kind(kind: DeviceKind) -> LinuxDeviceType {
     match kind {
         DeviceKind::Char => LinuxDeviceType::C,
         DeviceKind::Block => LinuxDeviceType::B,

@@ -58,8 +58,16 @@ pub enum SpecError {
     /// A user namespace that is not described by one mapping each.
     #[error("a user namespace needs one mapping of users and one of groups")]
     UserNamespaceMappings,
-    /// Devices of the Container Device Interface.
-    #[error("CDI devices are not supported by this runtime: {0}")]
+    /// Devices of the Container Device Interface that no file of the node has.
+    #[error("unresolvable CDI devices {names}{}", faults.iter().map(|f| format!("; {f}")).collect::<String>())]
+    UnknownCdi {
+        /// Those that are missing.
+        names: String,
+        /// What is wrong with files that were left out.
+        faults: Vec<String>,
+    },
+    /// What such a device brings cannot be given to the container.
+    #[error("CDI devices: {0}")]
     Cdi(String),
     /// A profile is asked for, and the machine cannot hold anybody to it.
     #[error("{0} is not supported on this node")]

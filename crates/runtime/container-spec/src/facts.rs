@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use cri_api::v1;
 
 use crate::CapabilityNames;
+use crate::cdi::Edits;
 
 /// All that a container's spec is made of.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub struct Request<'a> {
     pub sources: &'a [MountSource],
     /// One list per device of the config, in its order: a folder stands for all devices in it.
     pub devices: &'a [Vec<DeviceNode>],
+    /// What its devices of the Container Device Interface bring.
+    pub cdi: &'a Brought,
     /// The text of the seccomp profile that [`crate::seccomp_choice`] names a file for.
     pub seccomp_file: Option<&'a str>,
     /// The node.
@@ -139,6 +142,16 @@ pub struct DeviceNode {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+}
+
+/// What a container's devices of the Container Device Interface bring.
+#[derive(Clone, Debug, Default)]
+pub struct Brought {
+    /// By their files.
+    pub edits: Edits,
+    /// What is found on the node, one per device node of the edits, in their order; `None`: nobody had to look
+    /// ([`crate::cdi::NodeEdit::is_complete`]), or nothing is there.
+    pub found: Vec<Option<DeviceNode>>,
 }
 
 /// Whether the kernel holds processes to AppArmor profiles.

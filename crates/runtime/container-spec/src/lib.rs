@@ -8,7 +8,9 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod brought;
 mod capabilities;
+pub mod cdi;
 mod cgroup;
 mod context;
 mod devices;
@@ -31,7 +33,7 @@ pub use capabilities::CapabilityNames;
 pub use cgroup::cgroup_path;
 pub use error::SpecError;
 pub use facts::{
-    AppArmor, DeviceKind, DeviceNode, ImageProcess, MountSource, NodeFacts, PodFiles, PodNamespaces, Request,
+    AppArmor, Brought, DeviceKind, DeviceNode, ImageProcess, MountSource, NodeFacts, PodFiles, PodNamespaces, Request,
     SourcePropagation, UserFiles,
 };
 pub use mounts::is_image;

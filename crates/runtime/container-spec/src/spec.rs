@@ -6,7 +6,9 @@ use cri_api::v1;
 use oci_spec::runtime::{Linux, LinuxResources, Root, Spec};
 
 use crate::facts::Request;
-use crate::{SpecError, capabilities, cgroup, context, devices, mounts, namespaces, process, resources, security};
+use crate::{
+    SpecError, brought, capabilities, cgroup, context, devices, mounts, namespaces, process, resources, security,
+};
 
 /// What runc 1.1 and crun 1 read.
 const OCI_VERSION: &str = "1.0.2";
@@ -33,6 +35,8 @@ pub fn container_spec(request: &Request<'_>) -> Result<Spec, SpecError> {
         .set_hostname(None)
         .set_annotations(Some(annotations(request)))
         .set_linux(Some(linux(request, made.rootfs_propagation)?));
+    // Last, as what they bring stands in the place of what is there already.
+    brought::apply(request.cdi, &mut spec)?;
     Ok(spec)
 }
 

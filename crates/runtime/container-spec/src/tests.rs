@@ -1,5 +1,6 @@
 //! Each rule as rows of a table.
 
+mod cdi;
 mod fixture;
 mod kernel;
 mod mounting;

@@ -18,6 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         oci_runtime: "/usr/sbin/runc".into(),
         handlers: if config.exists() { RuntimeFile::read(&config)?.handlers } else { Default::default() },
         supervisor,
+        cdi_spec_dirs: vec![dir.join("cdi")],
         systemd_cgroup: false,
     };
     let configurations = dir.join("net.d");

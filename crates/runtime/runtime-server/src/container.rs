@@ -21,7 +21,7 @@ use crate::images::{ImageError, ImageView};
 use crate::records::{ContainerRecord, PodStage, SandboxRecord, User};
 use crate::runtime::{Container, Runtime, new_id};
 use crate::supervisor::{self, SupervisorError};
-use crate::{cgroups, ends, pod_files, process, status, users};
+use crate::{cdi, cgroups, ends, pod_files, process, status, users};
 
 mod owners;
 mod rootfs;
@@ -189,6 +189,7 @@ fn spec(
         files: &pod_files::pod_files(options, sandbox),
         sources: &process::mount_sources(&config.mounts, volumes)?,
         devices: &process::devices(&config.devices)?,
+        cdi: &cdi::brought(&options.cdi_spec_dirs, config)?,
         seccomp_file: seccomp_file.as_deref(),
         node: &node,
     })?;

@@ -39,6 +39,8 @@ pub struct RuntimeFile {
     pub cni_bin_dir: Option<Vec<PathBuf>>,
     /// What network plugins answered.
     pub cni_cache_dir: Option<PathBuf>,
+    /// Folders of the Container Device Interface's files.
+    pub cdi_spec_dir: Option<Vec<PathBuf>>,
     /// How registries are reached.
     pub hosts_dir: Option<PathBuf>,
     /// OCI runtimes that pods may ask for, by name.
@@ -76,8 +78,9 @@ impl RuntimeFile {
             ("hosts-dir", &self.hosts_dir),
         ];
         let single = single.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)));
-        let folders = self.cni_bin_dir.iter().flatten().map(|path| ("cni-bin-dir", path.as_path()));
-        single.chain(folders).collect()
+        let several = [("cni-bin-dir", &self.cni_bin_dir), ("cdi-spec-dir", &self.cdi_spec_dir)];
+        let several = several.into_iter().flat_map(|(key, all)| all.iter().flatten().map(move |p| (key, p.as_path())));
+        single.chain(several).collect()
     }
 }
 
@@ -119,12 +122,12 @@ mod tests {
     fn places_are_named_as_the_flags_are_and_absolute() {
         let text = "listen = \"unix:///run/x.sock\"\nroot = \"/a\"\nstate = \"/b\"\noci-runtime = \"/c\"\n\
                     supervisor = \"/d\"\ncni-conf-dir = \"/e\"\ncni-bin-dir = [\"/f\", \"/g\"]\n\
-                    cni-cache-dir = \"/h\"\nhosts-dir = \"/i\"\n";
+                    cni-cache-dir = \"/h\"\nhosts-dir = \"/i\"\ncdi-spec-dir = [\"/j\"]\n";
         let file = RuntimeFile::parse(text).expect("good");
         assert_eq!(file.listen.as_deref(), Some(Path::new("/run/x.sock")));
         let told: Vec<String> = file.paths().iter().map(|(key, path)| format!("{key} {}", path.display())).collect();
         let all = "root /a, state /b, oci-runtime /c, supervisor /d, cni-conf-dir /e, cni-cache-dir /h, hosts-dir /i, \
-                   cni-bin-dir /f, cni-bin-dir /g";
+                   cni-bin-dir /f, cni-bin-dir /g, cdi-spec-dir /j";
         assert_eq!(told.join(", "), all);
         for (bad, why) in [
             ("listen = \"/run/x.sock\"", "listen: "),

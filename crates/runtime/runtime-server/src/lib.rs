@@ -11,6 +11,7 @@
 mod apparmor;
 mod blocking;
 mod broken;
+mod cdi;
 mod cgroups;
 mod container;
 mod ends;

@@ -37,6 +37,8 @@ pub struct Options {
     pub handlers: BTreeMap<String, PathBuf>,
     /// The program `bosun-pod`.
     pub supervisor: PathBuf,
+    /// Folders of the Container Device Interface's files; what a later one says goes before what those before it do.
+    pub cdi_spec_dirs: Vec<PathBuf>,
     /// systemd makes the cgroups.
     pub systemd_cgroup: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -113,6 +113,15 @@ pub(crate) fn devices(asked: &[v1::Device]) -> Done<Vec<Vec<DeviceNode>>> {
     asked.iter().map(one).collect()
 }
 
+/// The device, or named pipe, at a path of this node; `None`: something else is there, or nothing.
+pub(crate) fn device(path: &Path) -> Done<Option<DeviceNode>> {
+    match fs::metadata(path) {
+        Ok(facts) => Ok(node(&facts, path)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e).at("stat", path),
+    }
+}
+
 /// All devices of this node.
 pub(crate) fn host_devices() -> Done<Vec<DeviceNode>> {
     let mut found = Vec::new();
@@ -132,24 +141,30 @@ fn collect(host: &Path, container: &Path, found: &mut Vec<DeviceNode>) -> Done<(
         }
         return Ok(());
     }
-    let kind = match facts.file_type() {
-        t if t.is_block_device() => DeviceKind::Block,
-        t if t.is_char_device() => DeviceKind::Char,
-        _ => return Ok(()),
-    };
+    let Some(device) = node(&facts, container).filter(|d| d.kind != DeviceKind::Fifo) else { return Ok(()) };
     if found.len() >= MAX_DEVICES {
         return Err(RuntimeError::Refused(format!("{}: too many devices", host.display())));
     }
-    found.push(DeviceNode {
-        path: container.to_owned(),
+    found.push(device);
+    Ok(())
+}
+
+fn node(facts: &fs::Metadata, path: &Path) -> Option<DeviceNode> {
+    let kind = match facts.file_type() {
+        t if t.is_block_device() => DeviceKind::Block,
+        t if t.is_char_device() => DeviceKind::Char,
+        t if t.is_fifo() => DeviceKind::Fifo,
+        _ => return None,
+    };
+    Some(DeviceNode {
+        path: path.to_owned(),
         kind,
         major: rustix::fs::major(facts.rdev()).into(),
         minor: rustix::fs::minor(facts.rdev()).into(),
         mode: facts.mode() & 0o777,
         uid: facts.uid(),
         gid: facts.gid(),
-    });
-    Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -46,6 +46,10 @@ pub(super) struct Args {
     /// What network plugins answered; others use the same folder [default: /var/lib/cni].
     #[arg(long, value_name = "FOLDER")]
     cni_cache_dir: Option<PathBuf>,
+    /// Files of the Container Device Interface; may be given more than once, and a later folder outdoes those before it [default:
+    /// /etc/cdi, /var/run/cdi].
+    #[arg(long, value_name = "FOLDER")]
+    cdi_spec_dir: Vec<PathBuf>,
     /// Mirrors, authorities and plain HTTP of registries: `FOLDER/HOST/hosts.toml`, as containerd has it [default:
     /// /etc/containerd/certs.d].
     #[arg(long, value_name = "FOLDER")]
@@ -58,6 +62,8 @@ pub(super) struct Args {
 impl Args {
     fn over(&self, file: RuntimeFile) -> RuntimeFile {
         let given = |flag: &Option<PathBuf>, file: Option<PathBuf>| flag.clone().or(file);
+        let all =
+            |flags: &Vec<PathBuf>, file: Option<Vec<PathBuf>>| Some(flags.clone()).filter(|f| !f.is_empty()).or(file);
         RuntimeFile {
             listen: self.listen.as_ref().map(|address| address.socket().to_owned()).or(file.listen),
             root: given(&self.root, file.root),
@@ -65,8 +71,9 @@ impl Args {
             oci_runtime: given(&self.oci_runtime, file.oci_runtime),
             supervisor: given(&self.supervisor, file.supervisor),
             cni_conf_dir: given(&self.cni_conf_dir, file.cni_conf_dir),
-            cni_bin_dir: Some(self.cni_bin_dir.clone()).filter(|all| !all.is_empty()).or(file.cni_bin_dir),
+            cni_bin_dir: all(&self.cni_bin_dir, file.cni_bin_dir),
             cni_cache_dir: given(&self.cni_cache_dir, file.cni_cache_dir),
+            cdi_spec_dir: all(&self.cdi_spec_dir, file.cdi_spec_dir),
             hosts_dir: given(&self.hosts_dir, file.hosts_dir),
             handlers: file.handlers,
         }

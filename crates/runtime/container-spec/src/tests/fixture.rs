@@ -6,8 +6,8 @@ use cri_api::v1;
 use oci_spec::runtime::Spec;
 
 use crate::{
-    AppArmor, DeviceNode, ImageProcess, MountSource, NodeFacts, PodFiles, PodNamespaces, Request, SpecError, UserFiles,
-    container_spec,
+    AppArmor, Brought, DeviceNode, ImageProcess, MountSource, NodeFacts, PodFiles, PodNamespaces, Request, SpecError,
+    UserFiles, container_spec,
 };
 
 #[derive(Clone)]
@@ -21,6 +21,7 @@ pub(super) struct Fixture {
     pub(super) files: PodFiles,
     pub(super) sources: Vec<MountSource>,
     pub(super) devices: Vec<Vec<DeviceNode>>,
+    pub(super) cdi: Brought,
     pub(super) seccomp_file: Option<String>,
     pub(super) node: NodeFacts,
 }
@@ -63,6 +64,7 @@ impl Default for Fixture {
             files: PodFiles::default(),
             sources: Vec::new(),
             devices: Vec::new(),
+            cdi: Brought::default(),
             seccomp_file: None,
             node: node(),
         }
@@ -130,6 +132,7 @@ impl Fixture {
             files: &self.files,
             sources: &self.sources,
             devices: &self.devices,
+            cdi: &self.cdi,
             seccomp_file: self.seccomp_file.as_deref(),
             node: &self.node,
         })

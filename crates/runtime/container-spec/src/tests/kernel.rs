@@ -75,15 +75,6 @@ fn devices_are_made_and_allowed() {
     assert_eq!(paths, [json!("/dev/x"), json!("/dev/y")]);
 }
 
-#[test]
-fn cdi_devices_are_refused_by_name() {
-    let f = Fixture::with(|f| {
-        f.config.cdi_devices = vec![v1::CdiDevice { name: "vendor.com/gpu=0".into() }];
-        f.config.annotations.insert("cdi.k8s.io/x".into(), "vendor.com/nic=1".into());
-    });
-    assert_eq!(f.error(), "CDI devices are not supported by this runtime: vendor.com/gpu=0, vendor.com/nic=1");
-}
-
 fn profile(kind: ProfileType, name: &str) -> Option<v1::SecurityProfile> {
     Some(v1::SecurityProfile { profile_type: kind.into(), localhost_ref: name.into() })
 }

@@ -10,6 +10,7 @@ fn options(dir: &Path) -> Options {
         oci_runtime: "/none".into(),
         handlers: Default::default(),
         supervisor: "/none".into(),
+        cdi_spec_dirs: Vec::new(),
         systemd_cgroup: false,
     }
 }

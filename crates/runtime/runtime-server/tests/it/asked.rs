@@ -124,3 +124,34 @@ async fn a_pod_has_users_of_its_own_or_is_told_why_not() {
     remove_pod(&mut client, &pod).await.expect("removed");
     assert_eq!(bed.remains(), Vec::<String>::new());
 }
+
+/// A file of a vendor that was written after the server started.
+#[tokio::test]
+async fn a_device_of_a_vendors_file_is_in_the_container() {
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    std::fs::create_dir(bed.dir.path().join("cdi")).expect("folder");
+    let file = serde_json::json!({
+        "cdiVersion": "0.6.0", "kind": "vendor.example/loop", "containerEdits": {"env": ["VENDOR=yes"]},
+        "devices": [{"name": "one", "containerEdits": {
+            "deviceNodes": [{"path": "/dev/vendor0", "hostPath": "/dev/loop-control", "permissions": "r"}],
+            "mounts": [{"hostPath": bed.dir.path(), "containerPath": "/vendor", "options": ["bind", "ro"]}],
+        }}],
+    });
+    std::fs::write(bed.dir.path().join("cdi/vendor.json"), file.to_string()).expect("file");
+    let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
+    let with = |device: &str| {
+        let mut config = container("main", "exec sleep 1000");
+        config.cdi_devices.push(v1::CdiDevice { name: format!("vendor.example/loop={device}") });
+        config
+    };
+    let unknown = create(&mut client, &pod, with("two")).await.expect_err("unknown");
+    assert!(unknown.message().contains("unresolvable CDI devices vendor.example/loop=two"), "{unknown}");
+    let id = running(&mut client, &pod, with("one")).await;
+    let script = "echo $VENDOR; ls /vendor/cdi; (: </dev/vendor0) && echo read; (: >/dev/vendor0)";
+    let said = exec(&mut client, &id, script, 10).await.expect("exec");
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "yes\nvendor.json\nread\n");
+    assert_ne!(said.exit_code, 0, "it may only be read");
+    stop_pod(&mut client, &pod).await.expect("stopped");
+    remove_pod(&mut client, &pod).await.expect("removed");
+}
