@@ -15,6 +15,7 @@ mod faults;
 mod floor;
 mod pods;
 mod report;
+mod runtimes;
 mod starts;
 mod steady;
 mod volumes;
@@ -40,6 +41,12 @@ pub(crate) struct Args {
     /// Measures a node of a real cluster instead (etcd, kube-apiserver; `cargo xtask setup --cluster` brings them).
     #[arg(long)]
     cluster: bool,
+    /// Measures bosun's own runtime beside containerd instead: the same pods on both, in turns. Takes about four minutes.
+    #[arg(long, conflicts_with_all = ["cluster", "only"])]
+    runtimes: bool,
+    /// What starts the containers of bosun's own runtime with `--runtimes`, instead of what that takes by itself.
+    #[arg(long, value_name = "PATH", requires = "runtimes")]
+    oci_runtime: Option<std::path::PathBuf>,
     /// Measures the debug build (figures of memory and processor say little then).
     #[arg(long)]
     debug: bool,
@@ -63,7 +70,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     setup::check()?;
-    let program = workspace::build_bosun(!args.debug)?;
+    let program = workspace::build_bosun_and_runtime(!args.debug)?;
     let mut report = Report::default();
     if let Some((missing, all)) = (!args.debug).then(|| order::missing(&program)).transpose()?.flatten() {
         let told = format!("of {all}; `cargo xtask order` makes the list anew");
@@ -71,6 +78,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     if args.cluster {
         let done = cluster::rounds(args.pods, args.only.as_deref() == Some("volumes"), program, &mut report);
+        args.print(&report);
+        return done;
+    }
+    if args.runtimes {
+        let given = runtimes::Given { program: &program, oci_runtime: args.oci_runtime.as_deref(), pods: args.pods };
+        let done = runtimes::rounds(&given, &mut report);
         args.print(&report);
         return done;
     }

@@ -14,7 +14,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Unit::Ms => "ms",
             Unit::Seconds => "s",

@@ -155,6 +155,17 @@ impl Cri {
         Ok((sandbox.pod_sandbox_id, created.container_id))
     }
 
+    /// Runs a command in a container and answers its exit code.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn exec_sync(&self, container: &str, command: &[&str]) -> Result<i32, Status> {
+        let cmd = command.iter().map(|&w| w.to_owned()).collect();
+        let request = v1::ExecSyncRequest { container_id: container.to_owned(), cmd, timeout: 30 };
+        let answer: v1::ExecSyncResponse = self.call("RuntimeService", "ExecSync", request).await?;
+        Ok(answer.exit_code)
+    }
+
     /// URL of the runtime's own streaming server for a command with input and output and no terminal.
     ///
     /// # Errors

@@ -41,9 +41,14 @@ enum Entry {
     Folder { mode: u32 },
 }
 
-/// An image to be imported or pushed: files of its only layer, and its config.
+type Entries = BTreeMap<String, Entry>;
+
+/// An image to be imported or pushed: files of its layers, and its config.
 pub struct Image {
-    entries: BTreeMap<String, Entry>,
+    /// Those below.
+    finished: Vec<Entries>,
+    /// The uppermost one.
+    entries: Entries,
     config: serde_json::Value,
     names: Vec<String>,
 }
@@ -53,11 +58,10 @@ impl Image {
     #[must_use]
     pub fn scratch(name: &str) -> Self {
         let folders = ["bin", "etc", "root", "home", "var", "run", "proc", "sys", "dev"];
-        let mut entries: BTreeMap<String, Entry> =
-            folders.iter().map(|f| ((*f).to_owned(), Entry::Folder { mode: 0o755 })).collect();
+        let mut entries: Entries = folders.iter().map(|f| ((*f).to_owned(), Entry::Folder { mode: 0o755 })).collect();
         entries.insert("tmp".into(), Entry::Folder { mode: 0o1777 });
         let config = json!({"Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]});
-        let image = Image { entries, config, names: vec![name.to_owned()] };
+        let image = Image { finished: Vec::new(), entries, config, names: vec![name.to_owned()] };
         image
             .file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\napp:x:1000:1000:app:/home:/bin/sh\n".to_vec(), 0o644)
             .file("etc/group", b"root:x:0:\napp:x:1000:\n".to_vec(), 0o644)
@@ -85,6 +89,23 @@ impl Image {
         let program = Path::new("/bin/bash-static");
         let bytes = file("read", program, std::fs::read(program))?;
         Ok(Image::busybox(name)?.file("bin/bash", bytes, 0o755).config("Cmd", json!(["bash"])))
+    }
+
+    /// Layers of a hundred files each, which come to 55 MB, of which a third does not compress: some 20 MB to be sent. Another
+    /// `seed`, another image.
+    #[must_use]
+    pub fn of_layers(name: &str, count: usize, seed: u64) -> Self {
+        const FILES: usize = 100;
+        const SIZE: usize = 550_000;
+        let mut rng = fastrand::Rng::with_seed(seed);
+        (0..count).fold(Image::scratch(name), |image, layer| {
+            let files = (0..FILES).map(|file| format!("usr/{layer}/{file}"));
+            files.fold(image.next_layer(), |image, path| {
+                let mut bytes = vec![b'x'; SIZE];
+                rng.fill(&mut bytes[..SIZE / 3]);
+                image.file(&path, bytes, 0o644)
+            })
+        })
     }
 
     /// The sandbox image; its program is compiled in `scratch_dir`.
@@ -116,6 +137,13 @@ impl Image {
         self
     }
 
+    /// What is put into it from now on is in a layer of its own.
+    #[must_use]
+    pub fn next_layer(mut self) -> Self {
+        self.finished.push(std::mem::take(&mut self.entries));
+        self
+    }
+
     /// Sets a field of the image config as OCI names it (`Entrypoint`, `Cmd`, `User`, `Env`, `StopSignal` ...).
     #[must_use]
     pub fn config(mut self, field: &str, value: serde_json::Value) -> Self {
@@ -134,26 +162,27 @@ impl Image {
     /// # Errors
     /// When the file cannot be written.
     pub fn write_archive(&self, dir: &Path) -> Result<PathBuf, BedError> {
-        let layer = self.layer().map_err(|source| BedError::File { what: "pack", path: dir.to_owned(), source })?;
-        let diff_id = format!("sha256:{}", hex(&Sha256::digest(&layer)));
+        let packed = self.finished.iter().chain([&self.entries]).map(pack).collect::<std::io::Result<Vec<_>>>();
+        let layers = file("pack", dir, packed)?;
+        let diff_ids: Vec<String> = layers.iter().map(|l| format!("sha256:{}", hex(&Sha256::digest(l)))).collect();
+        let layer_names: Vec<String> = (0..layers.len()).map(|n| format!("layer-{n}.tar")).collect();
         let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
         let config = json!({
             "architecture": architecture, "os": "linux", "created": "2024-01-01T00:00:00Z", "config": self.config,
-            "rootfs": {"type": "layers", "diff_ids": [diff_id]},
-            "history": [{"created": "2024-01-01T00:00:00Z", "created_by": "bosun test bed"}],
+            "rootfs": {"type": "layers", "diff_ids": diff_ids},
+            "history": vec![json!({"created": "2024-01-01T00:00:00Z", "created_by": "bosun test bed"}); layers.len()],
         })
         .to_string();
         let config_name = format!("{}.json", hex(&Sha256::digest(&config)));
-        let manifest = json!([{"Config": config_name, "RepoTags": self.names, "Layers": ["layer.tar"]}]).to_string();
+        let manifest = json!([{"Config": config_name, "RepoTags": self.names, "Layers": layer_names}]).to_string();
         let name: String = self.name().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let path = dir.join(format!("{name}.tar"));
         let write = || {
             let mut archive = tar::Builder::new(std::fs::File::create(&path)?);
-            for (name, bytes) in [
-                ("layer.tar", layer.as_slice()),
-                (&config_name, config.as_bytes()),
-                ("manifest.json", manifest.as_bytes()),
-            ] {
+            let layers = layer_names.iter().map(String::as_str).zip(layers.iter().map(Vec::as_slice));
+            for (name, bytes) in
+                layers.chain([(config_name.as_str(), config.as_bytes()), ("manifest.json", manifest.as_bytes())])
+            {
                 archive.append_data(&mut header(bytes.len(), 0o644, tar::EntryType::Regular), name, bytes)?;
             }
             archive.finish()
@@ -161,26 +190,24 @@ impl Image {
         file("write", &path, write())?;
         Ok(path)
     }
+}
 
-    fn layer(&self) -> std::io::Result<Vec<u8>> {
-        let mut layer = tar::Builder::new(Vec::new());
-        for (path, entry) in &self.entries {
-            match entry {
-                Entry::File { bytes, mode } => layer.append_data(
-                    &mut header(bytes.len(), *mode, tar::EntryType::Regular),
-                    path,
-                    bytes.as_slice(),
-                )?,
-                Entry::Link(to) => layer.append_link(&mut header(0, 0o777, tar::EntryType::Symlink), path, to)?,
-                Entry::Folder { mode } => layer.append_data(
-                    &mut header(0, *mode, tar::EntryType::Directory),
-                    format!("{path}/"),
-                    std::io::empty(),
-                )?,
+fn pack(entries: &Entries) -> std::io::Result<Vec<u8>> {
+    let mut layer = tar::Builder::new(Vec::new());
+    for (path, entry) in entries {
+        match entry {
+            Entry::File { bytes, mode } => {
+                layer.append_data(&mut header(bytes.len(), *mode, tar::EntryType::Regular), path, bytes.as_slice())?
             }
+            Entry::Link(to) => layer.append_link(&mut header(0, 0o777, tar::EntryType::Symlink), path, to)?,
+            Entry::Folder { mode } => layer.append_data(
+                &mut header(0, *mode, tar::EntryType::Directory),
+                format!("{path}/"),
+                std::io::empty(),
+            )?,
         }
-        layer.into_inner()
     }
+    layer.into_inner()
 }
 
 fn header(size: usize, mode: u32, kind: tar::EntryType) -> tar::Header {

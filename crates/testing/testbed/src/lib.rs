@@ -49,7 +49,7 @@ pub use guest::{GUEST_PACKAGES, Guest, GuestDisk, GuestImage, GuestOptions, Ran,
 pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};
 pub use machine::{Need, Problem, REQUIRED, Requirement, missing};
 pub use pod::{http_get, identity, state};
-pub use process::{Usage, cpu_of_each_thread, let_pass, usage};
+pub use process::{Usage, cpu_of_each_thread, let_pass, proportional_kib, usage};
 pub use registry::{Login, Registry};
 pub use resizes::{Fate, Note, Room, Tally, Wish, Wishes, failed_starts, granted, notes, write_noting_runc};
 pub use runtime::RuntimeKind;

@@ -59,6 +59,13 @@ pub fn usage(pid: u32) -> Option<Usage> {
     Some(Usage { rss_kib: status.vmrss?, cpu, threads: status.threads })
 }
 
+/// Proportional set size of `pid` in KiB: what it shares with others counts by its part; `None` when it is gone.
+#[must_use]
+pub fn proportional_kib(pid: i32) -> Option<u64> {
+    let maps = Process::new(pid).ok()?.smaps_rollup().ok()?.memory_map_rollup;
+    maps.iter().filter_map(|m| m.extension.map.get("Pss")).sum::<u64>().checked_div(1024)
+}
+
 /// Processor time of each thread of `pid`, to the nanosecond; `None` when it, or one of them, is gone.
 #[must_use]
 pub fn cpu_of_each_thread(pid: i32) -> Option<BTreeMap<i32, Duration>> {

@@ -143,4 +143,12 @@ impl TestBed {
     pub fn runtime_pid(&self) -> Option<u32> {
         self.runtime.as_ref().map(Child::id)
     }
+
+    /// The processes that the runtime keeps beside each pod: shims of containerd, supervisors of bosun's own.
+    #[must_use]
+    pub fn keepers(&self) -> Vec<i32> {
+        let pids =
+            if self.has_own_runtime() { process::supervisors_of(&self.dir) } else { process::shims_of(&self.socket()) };
+        pids.into_iter().collect()
+    }
 }

@@ -1,0 +1,228 @@
+//! bosun with the runtime of its own, and bosun with containerd: the same pods on both, in turns.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use testbed::{Bosun, BosunOptions, Cri, Image, Login, Options, PAUSE_IMAGE, Registry, RuntimeKind, TestBed};
+use tokio::runtime::Runtime;
+
+use super::pods::{idle, manifest, now, running, talker, wait_gone, wait_running};
+use super::report::{Report, Unit, percentile};
+
+/// Pods that start one after the other.
+const SINGLES: usize = 20;
+/// Commands in a container.
+const COMMANDS: usize = 50;
+/// Images that are pulled, each by one and then by the other, and the other way round.
+const PULLS: u64 = 2;
+const LAYERS: usize = 10;
+/// Where the registry of each is for its runtime.
+const HOST: &str = "bench.example";
+
+/// What is tried.
+pub(super) struct Given<'a> {
+    /// Both daemons.
+    pub(super) program: &'a Path,
+    /// Starts the containers of bosun's own runtime; `None`: what it takes by itself.
+    pub(super) oci_runtime: Option<&'a Path>,
+    /// How many pods there are at once.
+    pub(super) pods: usize,
+}
+
+/// A bed with a daemon.
+struct Side {
+    name: &'static str,
+    bosun: Bosun,
+    registry: Registry,
+    cri: Cri,
+    bed: TestBed,
+}
+
+impl Side {
+    fn start(name: &'static str, kind: RuntimeKind, given: &Given<'_>, runtime: &Runtime) -> anyhow::Result<Self> {
+        let mut bed = TestBed::start(Options { runtime: kind, say: |s| eprintln!("  {s}"), ..Options::default() })?;
+        // The containers of the rounds run it on both; as an image for sandboxes containerd alone has it.
+        bed.import(&Image::pause(PAUSE_IMAGE, bed.dir())?)?;
+        let registry = Registry::start(&mut bed, HOST, Login::Open)?;
+        if let (true, Some(oci)) = (bed.has_own_runtime(), given.oci_runtime) {
+            // The daemon reads it when it takes the place of who has served so far.
+            let told = std::fs::read_to_string(bed.dir().join("runtime.toml"))?;
+            bed.write("runtime.toml", &format!("oci-runtime = \"{}\"\n{told}", oci.display()))?;
+        }
+        let options = BosunOptions {
+            program: given.program.to_owned(),
+            log: "warn".into(),
+            config: serde_json::json!({ "healthzPort": 0 }),
+            ..BosunOptions::default()
+        };
+        let bosun = Bosun::start(&mut bed, options)?;
+        let _inside = runtime.enter();
+        let cri = Cri::new(&bed.socket(), bed.cgroup_root(), &bed.dir().join("logs"));
+        Ok(Self { name, bosun, registry, cri, bed })
+    }
+
+    /// Puts a pod, and answers the milliseconds until the runtime had started its container, by the runtime's own account.
+    fn one(&self, runtime: &Runtime, name: &str, text: &str) -> anyhow::Result<f64> {
+        let put = now();
+        self.bosun.put(&format!("{name}.yaml"), text)?;
+        wait_running(&self.bosun, 1, Duration::from_secs(30))?;
+        let started = self.started(runtime)?;
+        self.bosun.remove(&format!("{name}.yaml"))?;
+        wait_gone(&self.bosun, Duration::from_secs(30))?;
+        Ok((started - put) * 1e3)
+    }
+
+    /// When the last of all containers started, in seconds since 1970.
+    fn started(&self, runtime: &Runtime) -> anyhow::Result<f64> {
+        let mut last = f64::NAN;
+        for id in running(&self.bosun)?.into_values() {
+            let id = testbed::plain_id(&id);
+            let status = runtime.block_on(self.cri.container_status(id))?;
+            last = last.max(status.context("the runtime forgot a container")?.started_at as f64 / 1e9);
+        }
+        Ok(last)
+    }
+
+    /// MiB of the daemon, the runtime and what that keeps beside each pod; what pods share counts once.
+    fn memory(&self) -> anyhow::Result<f64> {
+        let daemons = [self.bosun.pid(), self.bed.runtime_pid()].into_iter().flatten();
+        let daemons = daemons.filter_map(|pid| i32::try_from(pid).ok());
+        let all = daemons.chain(self.bed.keepers()).map(|pid| testbed::proportional_kib(pid).context("it is gone"));
+        Ok(all.sum::<anyhow::Result<u64>>()? as f64 / 1024.0)
+    }
+}
+
+/// Adds a figure of both: what must be is either the most that ours may take, or the most that it may be of the other's.
+fn add(report: &mut Report, what: &str, unit: Unit, values: [f64; 2], most: Option<f64>, share: Option<f64>) {
+    let [theirs, ours] = values;
+    let (theirs_text, ours_text) = (format!("containerd {theirs:.2}"), format!("own {ours:.2}"));
+    match share {
+        Some(share) => {
+            let told = format!("{theirs_text}, {ours_text} {}", unit.name());
+            report.add(&format!("{what}, own over containerd"), ours / theirs, Unit::Ratio, Some(share), told);
+        }
+        None => report.add(&format!("{what}, own runtime"), ours, unit, most, theirs_text),
+    }
+}
+
+/// All rounds.
+pub(super) fn rounds(given: &Given<'_>, report: &mut Report) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let sides = [
+        Side::start("containerd", RuntimeKind::Containerd, given, &runtime)?,
+        Side::start("own", RuntimeKind::Own(given.program.to_owned()), given, &runtime)?,
+    ];
+    singles(&sides, &runtime, report)?;
+    commands(&sides, &runtime, report)?;
+    pulls(&sides, &runtime, report)?;
+    many(&sides, &runtime, given.pods, report)?;
+    for side in sides {
+        let Side { bosun, bed, .. } = side;
+        drop(bosun);
+        let left = bed.close();
+        anyhow::ensure!(left.is_empty(), "could not be removed:\n  {}", left.join("\n  "));
+    }
+    Ok(())
+}
+
+fn on_host(name: &str) -> String {
+    manifest(name).replace("spec:\n", "spec:\n  hostNetwork: true\n")
+}
+
+/// Pods one after the other, in turns.
+fn singles(sides: &[Side; 2], runtime: &Runtime, report: &mut Report) -> anyhow::Result<()> {
+    type Make = fn(&str) -> String;
+    let kinds: [(&str, Make, f64); 2] =
+        [("a pod with a network of its own", manifest, 45.0), ("a pod on the node's network", on_host, 20.0)];
+    for (what, make, most) in kinds {
+        let mut took = [const { Vec::new() }; 2];
+        for n in 0..SINGLES {
+            for (side, took) in sides.iter().zip(&mut took) {
+                let name = format!("single-{n}");
+                took.push(side.one(runtime, &name, &make(&name)).with_context(|| format!("{what}, {}", side.name))?);
+                idle(Duration::from_millis(200));
+            }
+        }
+        for (name, share) in [("p50", 0.5), ("p90", 0.9)] {
+            let values = [percentile(&took[0], share), percentile(&took[1], share)];
+            let most = (share == 0.5).then_some(most);
+            add(report, &format!("{what}, manifest to container started, {name}"), Unit::Ms, values, most, None);
+        }
+    }
+    Ok(())
+}
+
+/// Round trips of a command that does nothing, in turns.
+fn commands(sides: &[Side; 2], runtime: &Runtime, report: &mut Report) -> anyhow::Result<()> {
+    let mut ids = BTreeMap::new();
+    for side in sides {
+        side.bosun.put("asked.yaml", &talker("asked", "sleep 3600"))?;
+        wait_running(&side.bosun, 1, Duration::from_secs(30))?;
+        ids.extend(running(&side.bosun)?.into_values().map(|id| (side.name, testbed::plain_id(&id).to_owned())));
+    }
+    let mut took = [const { Vec::new() }; 2];
+    for _ in 0..COMMANDS {
+        for (side, took) in sides.iter().zip(&mut took) {
+            let begun = Instant::now();
+            let code = runtime.block_on(side.cri.exec_sync(&ids[side.name], &["true"]))?;
+            anyhow::ensure!(code == 0, "true ended with {code} on {}", side.name);
+            took.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    let values = [percentile(&took[0], 0.5), percentile(&took[1], 0.5)];
+    add(report, "a command in a container, p50", Unit::Ms, values, None, Some(0.5));
+    for side in sides {
+        side.bosun.remove("asked.yaml")?;
+        wait_gone(&side.bosun, Duration::from_secs(30))?;
+    }
+    Ok(())
+}
+
+fn pulls(sides: &[Side; 2], runtime: &Runtime, report: &mut Report) -> anyhow::Result<()> {
+    let mut took = [0.0; 2];
+    for seed in 0..PULLS {
+        let image = Image::of_layers(&format!("{HOST}/app:{seed}"), LAYERS, seed);
+        for side in sides {
+            side.registry.push(&image, &format!("app:{seed}"))?;
+        }
+        idle(Duration::from_secs(2));
+        // Whoever is second finds a machine that still writes down what the first one unpacked.
+        let order = if seed % 2 == 0 { [0, 1] } else { [1, 0] };
+        for at in order {
+            crate::workspace::run("sync", &[])?;
+            let begun = Instant::now();
+            runtime.block_on(sides[at].cri.pull(image.name(), None))?;
+            took[at] += begun.elapsed().as_secs_f64() / PULLS as f64;
+        }
+        for side in sides {
+            runtime.block_on(side.cri.remove_image(image.name()))?;
+        }
+    }
+    add(report, "a pull of 200 MB in ten layers", Unit::Seconds, took, None, Some(0.8));
+    Ok(())
+}
+
+/// All at once, and what there is in memory then.
+fn many(sides: &[Side; 2], runtime: &Runtime, pods: usize, report: &mut Report) -> anyhow::Result<()> {
+    let (mut took, mut memory) = ([0.0; 2], [0.0; 2]);
+    for (at, side) in sides.iter().enumerate() {
+        let begin = now();
+        for n in 0..pods {
+            side.bosun.put(&format!("many-{n}.yaml"), &manifest(&format!("many-{n}")))?;
+        }
+        wait_running(&side.bosun, pods, Duration::from_secs(180)).with_context(|| side.name)?;
+        took[at] = side.started(runtime)? - begin;
+        idle(Duration::from_secs(5));
+        memory[at] = side.memory()?;
+        for n in 0..pods {
+            side.bosun.remove(&format!("many-{n}.yaml"))?;
+        }
+        wait_gone(&side.bosun, Duration::from_secs(180))?;
+    }
+    add(report, &format!("{pods} pods at once"), Unit::Seconds, took, Some(3.5), None);
+    let what = format!("memory of all that {pods} pods need (PSS)");
+    add(report, &what, Unit::MiB, memory, None, Some(1.0 / 6.0));
+    Ok(())
+}
