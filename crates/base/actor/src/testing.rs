@@ -1,13 +1,20 @@
 //! Actors in simulated time: no sleeping, no thread for blocking work, the same seed gives the same run.
 
 use crate::kernel::{Kernel, KernelConfig};
+use std::cell::OnceCell;
 use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
 /// Runs `f` on a paused clock with a kernel of that seed. Time moves only when every task waits, straight to the next
 /// timer. No real sockets, no foreign threads: time would run away from them.
+///
+/// # Panics
+/// Time stands still, as somebody is busy for ever.
 pub fn run<F, Fut>(seed: u64, f: F) -> Fut::Output
 where
     F: FnOnce(Kernel) -> Fut,
@@ -17,6 +24,9 @@ where
 }
 
 /// As [`run`], with a configuration of your own; its clock is simulated in any case.
+///
+/// # Panics
+/// Time stands still, as somebody is busy for ever.
 pub fn run_with<F, Fut>(config: KernelConfig, f: F) -> Fut::Output
 where
     F: FnOnce(Kernel) -> Fut,
@@ -28,10 +38,43 @@ where
         .build()
         .expect("a runtime needs file handles only");
     let local = LocalSet::new();
-    local.block_on(&runtime, async {
-        let kernel = Kernel::new(KernelConfig { simulated_time: true, ..config });
-        f(kernel).await
-    })
+    let found: Rc<OnceCell<Kernel>> = Rc::default();
+    let kernel = found.clone();
+    let run = local.run_until(async move {
+        let kernel = kernel.get_or_init(|| Kernel::new(KernelConfig { simulated_time: true, ..config }));
+        f(kernel.clone()).await
+    });
+    let run = Box::pin(run);
+    runtime.block_on(Moments { run, kernel: found, at: None, polls: 0 })
+}
+
+/// Rounds of up to 61 tasks (tokio's `LocalSet`) that may pass at one moment of simulated time: a hundred times what the start of
+/// two hundred pods takes.
+const ROUNDS: u32 = 100_000;
+
+/// A run whose time stands still as somebody is busy for ever would have no end, and no word of it.
+struct Moments<F> {
+    run: Pin<Box<F>>,
+    kernel: Rc<OnceCell<Kernel>>,
+    at: Option<tokio::time::Instant>,
+    polls: u32,
+}
+
+impl<F: Future> Future for Moments<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let now = Some(tokio::time::Instant::now());
+        self.polls = if self.at == now { self.polls + 1 } else { 0 };
+        self.at = now;
+        if self.polls > ROUNDS {
+            let mut actors = self.kernel.get().map(|k| k.directory().actors()).unwrap_or_default();
+            actors.sort_by_key(|a| std::cmp::Reverse(a.turns));
+            let busiest: Vec<_> = actors.iter().take(5).map(|a| format!("{} ({} turns)", a.name, a.turns)).collect();
+            panic!("time stands still: somebody is busy for ever; the most turns have {}", busiest.join(", "));
+        }
+        self.run.as_mut().poll(cx)
+    }
 }
 
 /// Lets everybody work until all wait for time or for each other; one millisecond of virtual time passes.

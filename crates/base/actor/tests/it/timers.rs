@@ -271,3 +271,20 @@ fn wall_time_is_virtual() {
     assert_eq!(read(), read());
     assert_eq!(read(), (1_767_225_600_000_000_000, 3_600_000_000_000));
 }
+
+fn again(_: &mut Host, ctx: &mut Ctx<Host>) {
+    ctx.after(Duration::ZERO, again);
+}
+
+#[test]
+fn an_actor_that_is_busy_for_ever_ends_the_run_with_a_word() {
+    let run = || {
+        testing::run(1, |kernel| async move {
+            let _busy = host(&kernel, again);
+            tokio::time::sleep(SECOND).await;
+        })
+    };
+    let told = std::panic::catch_unwind(run).expect_err("it has no end");
+    let told = told.downcast_ref::<String>().expect("words");
+    assert!(told.starts_with("time stands still: somebody is busy for ever; the most turns have host ("), "{told}");
+}
