@@ -77,6 +77,8 @@ pub struct StatusSyncer {
     loaded: bool,
     /// A pass is due in a moment.
     soon: bool,
+    /// Statuses that are behind are looked after within [`SLOW`].
+    watched: bool,
     /// The daemon counts as young until then.
     calm_until: Option<Instant>,
 }
@@ -102,7 +104,6 @@ impl Actor for StatusSyncer {
         for changes in self.boards.changes() {
             ctx.watch(changes, |act, _, ctx| act.sync_soon(ctx));
         }
-        ctx.every(SLOW, |act, ctx| act.save_waiting(ctx));
         ctx.every(self.config.audit, |act, ctx| act.sync_due(true, ctx));
         ctx.after(CONFIRM, |act, ctx| {
             for (uid, sync) in &mut act.syncs {
@@ -132,6 +133,7 @@ impl StatusSyncer {
             lines: PendingLines::default(),
             loaded: false,
             soon: false,
+            watched: false,
             calm_until: None,
         }
     }
@@ -167,6 +169,18 @@ impl StatusSyncer {
             ctx.after(wait, |act, ctx| act.sync_due(false, ctx));
         }
         self.write_lines(ctx);
+        self.watch_behind(ctx);
+    }
+
+    /// Has what is behind looked after in a while; with nothing behind nobody wakes for it.
+    fn watch_behind(&mut self, ctx: &mut Ctx<Self>) {
+        let is_behind = !self.behind.is_empty() || self.schedule.has_due();
+        if is_behind && !std::mem::replace(&mut self.watched, true) {
+            ctx.after(SLOW, |act, ctx| {
+                act.watched = false;
+                act.save_waiting(ctx);
+            });
+        }
     }
 
     fn start_due(&mut self, now: Instant, ctx: &mut Ctx<Self>) {
@@ -224,9 +238,6 @@ impl StatusSyncer {
 
     /// Statuses that have waited for a while are written down; then places of slow requests may be free.
     fn save_waiting(&mut self, ctx: &mut Ctx<Self>) {
-        if !self.loaded || (self.behind.is_empty() && !self.schedule.has_due()) {
-            return;
-        }
         let now_ns = ctx.clock().unix_nanos();
         let slow_ns = i64::try_from(SLOW.as_nanos()).unwrap_or(i64::MAX);
         for uid in &self.behind {
