@@ -5,7 +5,7 @@ use testbed::{ClusterNode, wait_until};
 
 use crate::node::{
     LASTS, PODS, SOON, condition, crash, create, delete, identity, lasting, pod, running, shell, start, wait,
-    wait_gone, wait_running,
+    wait_gone, wait_running, wait_started_again,
 };
 
 fn wait_for_runtime(node: &ClusterNode, what: &str, wanted: &[&str]) {
@@ -31,14 +31,8 @@ fn pods_go_on_and_are_restarted_while_nobody_answers() {
     let (a, b) = (wait_running(&node, "a"), wait_running(&node, "b"));
     node.cluster.stop_apiserver();
     crash(&node, &a);
-    wait_until("the container to be started again", SOON, || {
-        let containers = node.bed.ctr(&["tasks", "list"]).map_err(|e| e.to_string())?;
-        let old = identity(&a)[0].0.trim_start_matches("containerd://").to_owned();
-        let back =
-            running(&node) == ["a", "b"] && !containers.lines().any(|l| l.contains(&old) && l.contains("RUNNING"));
-        if back { Ok(()) } else { Err(containers) }
-    })
-    .unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()));
+    wait_started_again(&node, "a");
+    assert_eq!(running(&node), ["a", "b"]);
     node.cluster.start_apiserver(&mut node.bed).expect("comes back");
     wait_restarted(&node, "a", &identity(&a));
     assert_eq!(identity(&wait_running(&node, "b")), identity(&b), "nobody touched it");
@@ -60,13 +54,8 @@ fn a_frozen_api_server_holds_up_no_pod() {
     let a = wait_running(&node, "a");
     node.cluster.pause_apiserver();
     crash(&node, &a);
-    let old = identity(&a)[0].0.trim_start_matches("containerd://").to_owned();
-    wait_until("the container to be started again", SOON, || {
-        let tasks = node.bed.ctr(&["tasks", "list"]).map_err(|e| e.to_string())?;
-        let ended = !tasks.lines().any(|l| l.contains(&old) && l.contains("RUNNING"));
-        if ended && running(&node) == ["a"] { Ok(()) } else { Err(tasks) }
-    })
-    .unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()));
+    wait_started_again(&node, "a");
+    assert_eq!(running(&node), ["a"]);
     node.bosun.get("pods").expect("the daemon itself answers");
     node.cluster.resume_apiserver();
     wait_restarted(&node, "a", &identity(&a));

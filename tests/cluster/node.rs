@@ -9,6 +9,8 @@ pub(crate) use testbed::{identity, state};
 /// Longer than anything that is not broken takes on two busy cores.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
+/// How the runtime says that a container runs.
+const RUNS: i32 = 1;
 
 /// A node that is ready.
 pub(crate) fn start() -> ClusterNode {
@@ -120,22 +122,21 @@ pub(crate) fn wait_reasons(node: &ClusterNode, name: &str, wanted: &[&str]) -> V
 
 /// Names of the pods whose containers run, as the runtime itself says.
 pub(crate) fn running(node: &ClusterNode) -> Vec<String> {
-    let list = node.bed.ctr(&["tasks", "list", "-q"]).unwrap_or_else(|e| panic!("{e}"));
-    let mut names = Vec::new();
-    for id in list.lines() {
-        let info = node.bed.ctr(&["containers", "info", id]).unwrap_or_default();
-        let info: Value = serde_json::from_str(&info).unwrap_or_default();
-        let label = |key: &str| info["Labels"][key].as_str().unwrap_or_default().to_owned();
-        if label("io.cri-containerd.kind") == "container" {
-            names.push(label("io.kubernetes.pod.name"));
-        }
-    }
-    names.sort();
-    names
+    let all = node.bed.containers().unwrap_or_else(|e| panic!("{e}"));
+    all.into_iter().filter(|(.., state)| *state == RUNS).map(|(pod, ..)| pod).collect()
+}
+
+/// Waits until the runtime runs the only container of a pod that was started once before.
+pub(crate) fn wait_started_again(node: &ClusterNode, name: &str) {
+    testbed::wait_until("the container to be started again", SOON, || {
+        let all = node.bed.containers().map_err(|e| e.to_string())?;
+        let runs = all.iter().any(|(pod, _, attempt, state)| pod == name && (*attempt, *state) == (1, RUNS));
+        if runs { Ok(()) } else { Err(format!("{all:?}")) }
+    })
+    .unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()))
 }
 
 /// Ends the only container of a pod from outside, as a crash would.
 pub(crate) fn crash(node: &ClusterNode, pod: &Value) {
-    let id = identity(pod)[0].0.trim_start_matches("containerd://").to_owned();
-    node.bed.ctr(&["tasks", "kill", "--signal", "SIGKILL", &id]).unwrap_or_else(|e| panic!("{e}"));
+    node.bed.kill_container(&identity(pod)[0].0).unwrap_or_else(|e| panic!("{e}"));
 }

@@ -58,7 +58,7 @@ fn a_bound_pod_runs_and_a_watch_sees_each_step() {
     assert_eq!((&container["ready"], &container["started"]), (&json!(true), &json!(true)), "{container}");
     assert_eq!(container["restartCount"], 0);
     assert!(container["state"]["running"]["startedAt"].is_string(), "{container}");
-    assert!(container["containerID"].as_str().is_some_and(|id| id.starts_with("containerd://")), "{container}");
+    assert!(container["containerID"].as_str().is_some_and(|id| id.starts_with(node.bed.scheme())), "{container}");
     assert!(container["imageID"].as_str().is_some_and(|id| !id.is_empty()), "{container}");
     let seen = seen_until(&watch, "plain", is_ready);
     assert_eq!(

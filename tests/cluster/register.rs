@@ -55,7 +55,7 @@ fn a_node_registers_with_all_that_a_kubelet_tells() {
         assert!(info[field].as_str().is_some_and(|s| !s.is_empty()), "{field} is empty: {info}");
     }
     let runtime = info["containerRuntimeVersion"].as_str().unwrap_or_default();
-    assert!(runtime.starts_with("containerd://"), "{info}");
+    assert!(runtime.starts_with(node.bed.scheme()), "{info}");
     assert_eq!((&info["operatingSystem"], &info["architecture"]), (&json!("linux"), &json!(arch)), "{info}");
     assert_eq!(object["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"], 10250);
     let names = object["status"]["images"].to_string();

@@ -73,7 +73,7 @@ fn kernel_now(node: &ClusterNode, pod: &Value, container: Option<&str>, (v1, v2)
     let mut dir = format!("/sys/fs/cgroup/{tree}{}/kubepods{class}/pod{uid}", node.bed.cgroup_root());
     if let Some(name) = container {
         let id = status(pod, name)["containerID"].as_str().unwrap_or_default();
-        dir = format!("{dir}/{}", id.trim_start_matches("containerd://"));
+        dir = format!("{dir}/{}", testbed::plain_id(id));
     }
     let text = std::fs::read_to_string(format!("{dir}/{file}")).map_err(|e| format!("{dir}/{file}: {e}"))?;
     let first = text.split_whitespace().next().and_then(|n| n.parse().ok());

@@ -15,6 +15,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
 use crate::node::{Node, SOON, shell};
+use crate::users::is_new;
 
 /// Spans by the service that sent them.
 type Spans = BTreeMap<String, Vec<Span>>;
@@ -68,15 +69,6 @@ impl Collector {
     }
 }
 
-/// Whether a containerd can send spans: Debian's 1.6 is built without.
-fn sends_spans(bed: &TestBed) -> bool {
-    if bed.has_own_runtime() {
-        return false;
-    }
-    let listed = bed.ctr(&["plugins", "ls"]).expect("plugins");
-    listed.lines().any(|l| l.contains("io.containerd.tracing.processor") && l.trim_end().ends_with("ok"))
-}
-
 #[test]
 fn a_pod_starts_in_one_trace_across_daemon_and_runtime() {
     let (collector, address) = Collector::start();
@@ -111,8 +103,9 @@ fn a_pod_starts_in_one_trace_across_daemon_and_runtime() {
         assert!(call.start_time_unix_nano >= start.start_time_unix_nano, "{call:?}");
         assert!(call.end_time_unix_nano <= start.end_time_unix_nano, "{call:?}");
     }
-    if !sends_spans(&node.bed) {
-        println!("this containerd sends no spans (`cargo xtask e2e --newer` brings one that does)");
+    // Debian's 1.6 is built without.
+    if !is_new(&node) {
+        println!("this runtime sends no spans (`cargo xtask e2e --newer` brings one that does)");
         return;
     }
     wait_until("the runtime's spans of each call", SOON, || {

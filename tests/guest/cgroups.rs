@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use testbed::plain_id;
 
 use crate::node::{Node, shell, uid};
 
@@ -63,7 +64,7 @@ fn number<T: std::str::FromStr>(node: &Node, script: &str) -> T {
 fn container<'a>(pod: &'a Value, name: &str) -> &'a str {
     let all = pod["status"]["containerStatuses"].as_array().expect("containers");
     let id = all.iter().find(|c| c["name"] == name).and_then(|c| c["containerID"].as_str()).expect("an id");
-    id.trim_start_matches("containerd://")
+    plain_id(id)
 }
 
 fn idle(name: &str, resources: &str) -> String {

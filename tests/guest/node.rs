@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use testbed::{BUSYBOX_IMAGES, Guest, GuestOptions, let_pass, wait_until};
+use serde_json::{Value, json};
+use testbed::{BUSYBOX_IMAGES, Guest, GuestOptions, Image, RuntimeKind, let_pass, wait_until};
 
 /// A pod start takes 5 to 16 s, and other guests may run beside this one.
 pub(crate) const SOON: Duration = Duration::from_secs(150);
@@ -19,7 +19,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A guest with containerd and bosun, which both may not answer yet.
+    /// A guest with a container runtime and bosun, which answers.
     pub(crate) fn start() -> Self {
         let node = Node::without_services();
         node.up();
@@ -33,12 +33,31 @@ impl Node {
     /// One without services, with so much memory.
     pub(crate) fn with_memory(memory_mib: u32) -> Self {
         let options = GuestOptions { memory_mib, ..GuestOptions::default() };
-        Node { guest: Guest::boot(options).unwrap_or_else(|e| panic!("{e}")) }
+        let node = Node { guest: Guest::boot(options).unwrap_or_else(|e| panic!("{e}")) };
+        if has_own_runtime() {
+            node.take_own_runtime();
+        }
+        node
     }
 
-    /// Starts containerd and bosun, and waits for bosun.
+    /// The daemon is to run pods by itself, on these images; containerd has them on the guest's disk.
+    fn take_own_runtime(&self) {
+        for image in Image::of_pods().expect("images") {
+            image.write_archive(&self.guest.share_dir()).unwrap_or_else(|e| panic!("{e}"));
+        }
+        self.sh("set -e; for image in /share/*.tar; do bosun image import $image; done");
+        self.configure(&json!({"containerRuntimeEndpoint": "embedded://"}));
+    }
+
+    /// Starts the runtime and bosun, and waits for bosun.
     pub(crate) fn up(&self) {
-        self.sh("svc containerd; svc bosun");
+        self.up_with("");
+    }
+
+    /// As [`Node::up`], with flags of the daemon.
+    pub(crate) fn up_with(&self, flags: &str) {
+        let runtime = if has_own_runtime() { "" } else { "svc containerd; " };
+        self.sh(&format!("{runtime}svc bosun {flags}"));
         self.wait("bosun to answer", || self.ask("actors").map(drop));
     }
 
@@ -143,6 +162,11 @@ impl Node {
             if hit { Ok(()) } else { Err(events.to_string()) }
         });
     }
+}
+
+/// Whether pods run on bosun's own runtime, within the daemon.
+pub(crate) fn has_own_runtime() -> bool {
+    RuntimeKind::of_environment() != RuntimeKind::Containerd
 }
 
 /// The UID of a pod.

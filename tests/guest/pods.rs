@@ -1,5 +1,7 @@
 //! A pod from nothing to nothing, on cgroup v2.
 
+use testbed::plain_id;
+
 use crate::node::{Node, PODS, shell, uid};
 
 #[test]
@@ -14,7 +16,7 @@ fn a_pod_has_the_cgroup_v2_values_that_it_asks_for_and_leaves_nothing() {
     let uid = uid(&pod);
     let group = format!("/sys/fs/cgroup/kubepods/burstable/pod{uid}");
     let container = pod["status"]["containerStatuses"][0]["containerID"].as_str().expect("an id");
-    let container = container.trim_start_matches("containerd://");
+    let container = plain_id(container);
     for (what, want) in [("memory.max", "67108864"), ("cpu.max", "10000 100000"), ("cpu.weight", "2")] {
         for group in [&group, &format!("{group}/{container}")] {
             assert_eq!(node.sh(&format!("cat {group}/{what}")).trim(), want, "{group}/{what}");

@@ -7,8 +7,12 @@ use serde_json::{Value, json};
 use testbed::let_pass;
 
 use crate::claims::{create_claim, mounts, with_claim};
-use crate::node::{Node, PODS, shell, uid};
+use crate::node::{Node, PODS, has_own_runtime, shell, uid};
 use crate::served::{create, serve_api, start, wait_running};
+
+mod own;
+
+use own::{Ended, Own};
 
 /// Pods that stay.
 const STAYS: [&str; 2] = ["stays-a", "stays-b"];
@@ -44,7 +48,8 @@ fn restarts(pod: &Value) -> u64 {
 const HAS: &str = "ls PODS | sed 's/^/folder /'; ls /var/log/pods | sed 's/.*_/logs /'
     awk '$2 ~ \"^PODS/\" { split($2, p, \"/\"); print \"mount \" p[6] }' /proc/self/mounts
     cd /sys/fs/cgroup/kubepods; ls -d pod* */pod* 2> /dev/null | sed 's/.*pod/cgroup /'
-    ps -eo args | sed -n 's/^.pause$/sandbox/p; s/^sleep 100000$/container/p'";
+    grep -ho '\"uid\": *\"[^\"]*' /var/lib/bosun/runtime/pods/*/sandbox.json 2> /dev/null | sed 's/.*\"/record /'
+    ps -eo args | sed -n 's/^.pause$/sandbox/p; s/^[^ ]*bosun-pod run .*/sandbox/p; s/^sleep 100000$/container/p'";
 
 /// Nothing of other pods is here, and nothing of these is here twice: folders, mounts, cgroups, logs, sandboxes. One of them
 /// crashes, so its container is at times not there. Addresses are the network plugin's: it keeps one that it gave to a sandbox
@@ -126,7 +131,9 @@ fn after_a_power_cut_all_is_as_it_was_nothing_is_here_twice_and_counts_and_back_
     let mut crashed = wait_back_off(&node, 0, &[FIRST, LONGEST]);
     check(&node, &pods, &files);
     let firsts: Vec<String> = pods.iter().map(|p| first_of(&node, p)).collect();
+    let own = has_own_runtime().then(|| Own::prepare(&node));
     for cut in 0..cuts {
+        let ended = own.as_ref().map(|_| Ended::wait(&node, cut));
         // One comes and one goes. The folder of manifests is brought to the disk, or the power cut would take that back.
         let (comes, goes) = (format!("comes-{cut}"), format!("comes-{}", cut.wrapping_sub(1)));
         node.put(&comes, &pod(&comes));
@@ -136,6 +143,10 @@ fn after_a_power_cut_all_is_as_it_was_nothing_is_here_twice_and_counts_and_back_
         node.sh("sync /etc/kubernetes/manifests/* /etc/kubernetes/manifests");
         let pause = Duration::from_millis(rng.u64(..12_000));
         let_pass(pause);
+        if own.is_some() {
+            Own::import_meanwhile(&node);
+            let_pass(Duration::from_millis(rng.u64(..4_000)));
+        }
         let off = Instant::now();
         node.cut_power();
         let answers = off.elapsed();
@@ -152,7 +163,12 @@ fn after_a_power_cut_all_is_as_it_was_nothing_is_here_twice_and_counts_and_back_
         // From a journal that was lost it would begin with the first one again.
         crashed = wait_back_off(&node, crashed, &[LONGEST]);
         let all = node.pod(CRASHES).expect("an answer").expect("a pod");
+        ended.into_iter().for_each(|pod| pod.check(&node));
         only(&node, &pods.iter().chain([&all]).map(uid).collect());
+        if let Some(own) = &own {
+            own::has_only(&node, pods.len() + 1);
+            own.check(&node);
+        }
         println!(
             "cut {cut} after {pause:.1?} (seed {seed}): bosun answers after {answers:.0?}, all pods run after {runs:.0?}, \
              all is checked after {:.0?}; {crashed} restarts of the one that crashes",

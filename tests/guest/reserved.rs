@@ -2,6 +2,7 @@
 //! it on cgroup v2, held against the rules of a kubelet (node-and-resources 1.1, 1.8, 1.9).
 
 use serde_json::{Value, json};
+use testbed::plain_id;
 
 use crate::node::{Node, shell, uid};
 use crate::served::{self, FOLDER, create, serve};
@@ -33,7 +34,7 @@ fn pod_group(tier: &str, pod: &Value) -> String {
 fn container_group(tier: &str, pod: &Value, name: &str) -> String {
     let all = pod["status"]["containerStatuses"].as_array().expect("containers");
     let id = all.iter().find(|c| c["name"] == name).and_then(|c| c["containerID"].as_str()).expect("an id");
-    format!("{}/{}", pod_group(tier, pod), id.trim_start_matches("containerd://"))
+    format!("{}/{}", pod_group(tier, pod), plain_id(id))
 }
 
 fn idle(name: &str, resources: &str) -> String {

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use testbed::{
-    BUSYBOX_IMAGES, Fate, Note, Room, Tally, Wish, Wishes, failed_starts, granted, let_pass, notes, write_noting_runc,
+    BUSYBOX_IMAGES, Fate, Note, Room, Tally, Wish, Wishes, failed_starts, granted, let_pass, notes, plain_id,
+    write_noting_runc,
 };
 
 use crate::node::Node;
@@ -47,7 +48,7 @@ fn noted(node: &Node) -> Vec<Note> {
 /// The id of its container; empty while there is none.
 fn id(pod: &Value) -> String {
     let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().unwrap_or_default();
-    id.trim_start_matches("containerd://").to_owned()
+    plain_id(id).to_owned()
 }
 
 fn condition<'a>(pod: &'a Value, kind: &str) -> &'a Value {

@@ -9,7 +9,7 @@ use crate::node::Node;
 pub(crate) const FOLDER: &str = "/run/api";
 pub(crate) const KUBECONFIG: &str = "/etc/kubernetes/api.conf";
 
-/// Starts API server, containerd and daemon in a guest without services, the daemon with these fields of its configuration.
+/// Starts API server, runtime and daemon in a guest without services, the daemon with these fields of its configuration.
 pub(crate) fn serve(node: &Node, config: &Value) {
     serve_api(node, config);
     start(node);
@@ -32,10 +32,9 @@ pub(crate) fn serve_api(node: &Node, config: &Value) {
     node.guest.put(KUBECONFIG, &config.to_string()).expect("written");
 }
 
-/// Containerd and the daemon.
+/// The runtime and the daemon.
 pub(crate) fn start(node: &Node) {
-    node.sh(&format!("svc containerd; svc bosun --kubeconfig={KUBECONFIG}"));
-    node.wait("bosun to answer", || node.ask("actors").map(drop));
+    node.up_with(&format!("--kubeconfig={KUBECONFIG}"));
 }
 
 /// `kill -9` of the daemon alone, and another one.

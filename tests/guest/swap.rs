@@ -1,6 +1,7 @@
 //! Real swap (`memorySwap.swapBehavior`): who may use it, how much, and who dies without.
 
 use serde_json::{Value, json};
+use testbed::plain_id;
 
 use crate::node::Node;
 use crate::served::{create, pod, serve, wait_running};
@@ -25,7 +26,7 @@ fn with_memory(request: &str, limit: &str, script: &str) -> Value {
 /// What a file of the container's group holds.
 fn value(node: &Node, pod: &Value, file: &str) -> String {
     let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().expect("an id");
-    let id = id.trim_start_matches("containerd://");
+    let id = plain_id(id);
     node.sh(&format!("cat $(find /sys/fs/cgroup/kubepods -type d -name {id})/{file}")).trim().to_owned()
 }
 

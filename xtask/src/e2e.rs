@@ -11,7 +11,8 @@ use runtime::{Runtime, check_nextest};
 ///
 /// With `--guest`, each test runs in a machine of its own with cgroup v2 (see `cargo xtask guest`), but for those that cannot.
 ///
-/// With `--embedded`, the daemon runs pods by itself (`containerRuntimeEndpoint: embedded://`), and no containerd is needed.
+/// With `--embedded`, the daemon runs pods by itself (`containerRuntimeEndpoint: embedded://`), and no containerd is needed; with
+/// `--guest`, too, and as `e2e cluster --embedded`.
 ///
 /// `e2e cluster` runs `tests/cluster` instead: bosun as the node of a real control plane, which it brings first.
 ///
@@ -25,7 +26,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     runtime: Runtime,
     /// Runs each test in a guest of its own, on cgroup v2.
-    #[arg(long, conflicts_with_all = ["newer", "embedded"])]
+    #[arg(long, conflicts_with = "newer")]
     guest: bool,
 }
 
@@ -82,7 +83,7 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     let newer = args.newer.then(setup::newer_containerd).transpose()?;
     let (program, newer) = (program.to_string_lossy(), newer.map(|p| p.to_string_lossy().into_owned()));
     let mut env = vec![("BOSUN_BIN", program.as_ref())];
-    env.extend(args.embedded.then_some(("TESTBED_RUNTIME", "embedded")));
+    env.extend(args.embedded.then_some(workspace::ON_OWN_RUNTIME));
     env.extend(newer.as_deref().map(|path| ("TESTBED_CONTAINERD", path)));
     let runs_outside = package == "e2e" && args.filter.as_deref().is_none_or(|f| outside::TEST.contains(f));
     let outside = runs_outside.then(|| outside::build(&|args| workspace::run("cargo", args))).transpose()?;

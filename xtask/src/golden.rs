@@ -22,11 +22,15 @@ pub(crate) struct Args {
     /// Runs the release build.
     #[arg(long)]
     release: bool,
+    /// Pods run on bosun's own runtime, which serves beside the daemon, and no containerd is needed. What differs there alone has
+    /// a row in docs/runtime.md.
+    #[arg(long)]
+    embedded: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    setup::check()?;
-    let program = workspace::build_bosun(args.release)?;
+    setup::check_for_tests(args.embedded)?;
+    let program = workspace::build_bosun_and_runtime(args.release)?;
     let jobs = args.jobs.to_string();
     let mut command = vec![
         "run",
@@ -44,5 +48,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for case in &args.cases {
         command.extend(["--case", case]);
     }
-    workspace::run_with("cargo", &command, &[("BOSUN_BIN", program.to_string_lossy().as_ref())])
+    let program = program.to_string_lossy();
+    let mut env = vec![("BOSUN_BIN", program.as_ref())];
+    env.extend(args.embedded.then_some(workspace::ON_OWN_RUNTIME));
+    workspace::run_with("cargo", &command, &env)
 }

@@ -5,6 +5,9 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+/// Tells test beds that pods run on bosun's own runtime.
+pub(crate) const ON_OWN_RUNTIME: (&str, &str) = (testbed::RUNTIME_VARIABLE, "embedded");
+
 /// Root of the repository.
 pub(crate) fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -31,11 +31,10 @@ impl Member {
         self.killed = wait_until(&format!("a container of {} to kill", self.name), SOON, || {
             let pod = node.cluster.admin().get(&format!("{PODS}/{}", self.name)).map_err(|e| e.to_string())?;
             let id = status(&pod, "main")["containerID"].as_str().unwrap_or_default();
-            let id = id.trim_start_matches("containerd://").to_owned();
             if id.is_empty() || id == self.killed {
                 return Err(format!("{id:?}"));
             }
-            node.bed.ctr(&["tasks", "kill", "--signal", "SIGKILL", &id]).map(|_| id).map_err(|e| e.to_string())
+            node.bed.kill_container(id).map(|()| id.to_owned()).map_err(|e| e.to_string())
         })
         .unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()));
         self.wishes.crashes += 1;

@@ -79,7 +79,8 @@ impl GoldenBed {
     /// # Errors
     /// When a part does not start.
     pub fn start(say: fn(&str)) -> anyhow::Result<Self> {
-        let parent = std::env::temp_dir().join(format!("gold{}", std::process::id()));
+        // Short: below it are the sockets of pods on bosun's own runtime.
+        let parent = std::env::temp_dir().join(format!("g{:x}", std::process::id()));
         std::fs::create_dir_all(&parent)?;
         let folder = Folder(parent.clone());
         let resolv_conf = parent.join("resolv.conf");

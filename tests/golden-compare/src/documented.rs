@@ -1,9 +1,13 @@
-//! Differences that may show, as `docs/compat.md` lists them for the test bed: a table whose rows are
-//! `| cases | difference | why |`. Cases are names or `all`; a difference is a line of the comparison, in which `*` stands for
-//! any text.
+//! Differences that may show, as documents list them: a table whose rows are `| cases | difference | why |`. Cases are names or
+//! `all`; a difference is a line of the comparison, in which `*` stands for any text.
 
-/// Title of the section that holds the table.
-pub const SECTION: &str = "## On the test bed";
+/// A document, and the title of its section that holds the table.
+pub type Place = (&'static str, &'static str);
+
+/// What differs on every runtime.
+pub const EVERYWHERE: Place = ("docs/compat.md", "## On the test bed");
+/// What differs on bosun's own runtime besides.
+pub const ON_OWN_RUNTIME: Place = ("docs/runtime.md", "## Beside what a kubelet did");
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +56,9 @@ fn since(why: &str) -> Option<(u32, &str)> {
     Some((minor.parse().ok()?, rest.trim_start_matches([',', ':', ' '])))
 }
 
-/// The rows of the text of `docs/compat.md`, or what is wrong with one.
-pub fn rows(text: &str) -> Result<Vec<Row>, String> {
-    let Some((_, section)) = text.split_once(SECTION) else { return Err(format!("no section {SECTION:?}")) };
+/// The rows of a section of a document's text, or what is wrong with one.
+pub fn rows(text: &str, title: &str) -> Result<Vec<Row>, String> {
+    let Some((_, section)) = text.split_once(title) else { return Err(format!("no section {title:?}")) };
     let section = section.split("\n## ").next().unwrap_or_default();
     let mut out = Vec::new();
     for line in section.lines().filter(|l| l.starts_with('|')).skip(2) {

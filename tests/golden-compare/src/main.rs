@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 use golden_compare::bed::{GoldenBed, NODE_CASE, all_cases};
-use golden_compare::documented::rows;
+use golden_compare::documented::{EVERYWHERE, ON_OWN_RUNTIME, Place, Row, rows};
 use golden_compare::report::Report;
 use golden_compare::server::left_out;
+use testbed::RuntimeKind;
 
 /// Runs the recorded pods on a real API server and a real containerd and compares calls, versions, events and the Node object.
 #[derive(Parser)]
@@ -50,10 +51,17 @@ fn main() -> ExitCode {
     }
 }
 
+fn documented((document, section): Place) -> anyhow::Result<Vec<Row>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    rows(&text, section).map_err(|e| anyhow::anyhow!("{document}: {e}"))
+}
+
 fn run(args: &Args) -> anyhow::Result<bool> {
-    let compat = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compat.md");
-    let text = std::fs::read_to_string(&compat).with_context(|| compat.display().to_string())?;
-    let mut rows = rows(&text).map_err(|e| anyhow::anyhow!("docs/compat.md: {e}"))?;
+    let mut rows = documented(EVERYWHERE)?;
+    if RuntimeKind::of_environment() != RuntimeKind::Containerd {
+        rows.extend(documented(ON_OWN_RUNTIME)?);
+    }
     let mut cases = all_cases();
     if let Some(unknown) = args.cases.iter().find(|c| *c != NODE_CASE && !cases.contains(c)) {
         bail!("no case {unknown}; there are {NODE_CASE}, {}", cases.join(", "));

@@ -17,7 +17,7 @@ pub struct Outcome {
     pub differences: Vec<String>,
 }
 
-/// All cases together with the rows of `docs/compat.md`.
+/// All cases together with the rows of the documents.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The cases.
@@ -77,7 +77,7 @@ impl Report {
             }
         }
         for row in self.gone() {
-            out += &format!("\nlisted in docs/compat.md, but not there: {:?}: {}", row.cases, row.difference);
+            out += &format!("\nlisted in the documents, but not there: {:?}: {}", row.cases, row.difference);
         }
         out.trim_end().to_owned()
     }

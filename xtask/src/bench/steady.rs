@@ -61,8 +61,8 @@ pub(super) fn exits(bed: &TestBed, bosun: &Bosun, report: &mut Report) -> anyhow
         let name = format!("exit-{n}");
         let pod = bosun.pod(&name)?.context("pod is gone")?;
         let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().unwrap_or_default();
-        let id = id.trim_start_matches("containerd://");
-        bed.ctr(&["tasks", "kill", "-s", "SIGKILL", id])?;
+        let id = testbed::plain_id(id);
+        bed.kill_container(id)?;
         let shown = wait_until(&format!("the end of {name} to be shown"), Duration::from_secs(10), || {
             let detail = bosun.get(&format!("pods/{name}")).map_err(|e| e.to_string())?;
             let state = &detail["pod"]["status"]["containerStatuses"][0]["state"];

@@ -28,7 +28,8 @@ const NOT_THERE: &[(&str, &str)] = &[
 pub(super) fn run(args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
     guest::bring(false)?;
-    let program = if args.built { workspace::built_bosun()? } else { workspace::build_bosun(args.release)? };
+    let program =
+        if args.built { workspace::built_bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
     for (name, why) in NOT_THERE {
         eprintln!("  not run  {name}: {why}");
     }
@@ -42,7 +43,8 @@ pub(super) fn run(args: &Runtime) -> anyhow::Result<()> {
     command.extend(args.filter.as_deref());
     let program = program.to_string_lossy();
     let variable = runner_variable();
-    let env = [("BOSUN_BIN", program.as_ref()), (guest::PATIENCE, PATIENCE), (&variable, &runner)];
+    let mut env = vec![("BOSUN_BIN", program.as_ref()), (guest::PATIENCE, PATIENCE), (&variable, &runner)];
+    env.extend(args.embedded.then_some(workspace::ON_OWN_RUNTIME));
     workspace::run_with("cargo", &command, &env)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
-use testbed::{Guest, GuestOptions};
+use testbed::{Guest, GuestOptions, RUNTIME_VARIABLE};
 
 use super::script::{quoted, shown};
 use crate::workspace;
@@ -13,7 +13,7 @@ use crate::workspace;
 /// Memory of the guest in MiB.
 const MEMORY: u32 = 2048;
 /// Variables that reach the test.
-const PASSED: [&str; 3] = ["BOSUN_BIN", "RUST_BACKTRACE", PATIENCE];
+const PASSED: [&str; 4] = ["BOSUN_BIN", "RUST_BACKTRACE", RUNTIME_VARIABLE, PATIENCE];
 /// How much slower everything may be there.
 pub(crate) const PATIENCE: &str = "TESTBED_PATIENCE";
 

@@ -5,10 +5,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use testbed::{
-    BASH_IMAGE, BUSYBOX_IMAGES, GUEST_PACKAGES, Guest, GuestDisk, GuestImage, GuestOptions, Image, PAUSE_IMAGE,
-    REQUIRED,
-};
+use testbed::{GUEST_PACKAGES, Guest, GuestDisk, GuestImage, GuestOptions, Image, PAUSE_IMAGE, REQUIRED};
 
 use crate::{setup, workspace};
 
@@ -128,9 +125,7 @@ fn root(root: &Path, codename: &str) -> anyhow::Result<()> {
 fn archives(dir: &Path) -> anyhow::Result<()> {
     eprintln!("  step     container images from local parts");
     Image::pause(PAUSE_IMAGE, dir)?.write_archive(dir)?;
-    let (first, rest) = (BUSYBOX_IMAGES[0], &BUSYBOX_IMAGES[1..]);
-    rest.iter().fold(Image::busybox(first)?, |image, name| image.also(name)).write_archive(dir)?;
-    Image::bash(BASH_IMAGE)?.write_archive(dir)?;
+    Image::of_pods()?.iter().try_for_each(|image| image.write_archive(dir).map(drop))?;
     Ok(())
 }
 

@@ -21,6 +21,9 @@ pub(crate) struct Args {
     /// Runs what `cargo xtask test` has built.
     #[arg(long, conflicts_with = "release")]
     built: bool,
+    /// Pods run on bosun's own runtime within the daemon; no containerd is started.
+    #[arg(long)]
+    embedded: bool,
     /// How many guests run at a time; each keeps one processor busy.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -34,7 +37,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         bail!("the tests need a process each: `cargo install --locked cargo-nextest`");
     }
     super::bring(false)?;
-    let program = if args.built { workspace::built_bosun()? } else { workspace::build_bosun(args.release)? };
+    let program =
+        if args.built { workspace::built_bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
     let (program, cuts, jobs) = (program.to_string_lossy(), args.cuts.to_string(), args.jobs.max(1).to_string());
     let of: &[&str] =
         if args.built { &["--workspace", "--filterset", "package(guest)"] } else { &["--package", "guest", "--tests"] };
@@ -45,7 +49,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         tell_left_out(of)?;
         command.extend(SELECTION);
     }
-    workspace::run_with("cargo", &command, &[("BOSUN_BIN", program.as_ref()), ("GUEST_CUTS", &cuts)])
+    let mut env = vec![("BOSUN_BIN", program.as_ref()), ("GUEST_CUTS", &cuts)];
+    env.extend(args.embedded.then_some(workspace::ON_OWN_RUNTIME));
+    workspace::run_with("cargo", &command, &env)
 }
 
 /// Who reads that all passed must know of what was not run.

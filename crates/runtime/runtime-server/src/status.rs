@@ -16,6 +16,12 @@ pub(crate) fn sandbox_state(record: &SandboxRecord) -> v1::PodSandboxState {
     }
 }
 
+/// Whether a sandbox is in lists. One that is being made is not, as with containerd and CRI-O: shown as not ready it would count as one
+/// that has ended, which never becomes ready again, and whoever asked for it would make another one in its place.
+pub(crate) fn is_listed(record: &SandboxRecord) -> bool {
+    record.stage != PodStage::Starting
+}
+
 /// The status of a sandbox.
 pub(crate) fn sandbox(record: &SandboxRecord) -> v1::PodSandboxStatus {
     let mut ips = record.network.ips.iter();

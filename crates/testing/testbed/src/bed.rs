@@ -13,7 +13,7 @@ use crate::network::Network;
 use crate::process::ProcessId;
 use crate::resizes::{failed_starts, write_noting_runc};
 use crate::runtime::RuntimeKind;
-use crate::{BASH_IMAGE, BUSYBOX_IMAGES, BedError, Image, PAUSE_IMAGE, command, config, cri, machine};
+use crate::{BedError, Image, PAUSE_IMAGE, command, config, cri, machine};
 
 mod serving;
 
@@ -126,9 +126,7 @@ impl TestBed {
                 say("images from local parts");
             }
         }
-        let (first, rest) = (BUSYBOX_IMAGES[0], &BUSYBOX_IMAGES[1..]);
-        self.import(&rest.iter().fold(Image::busybox(first)?, |image, name| image.also(name)))?;
-        self.import(&Image::bash(BASH_IMAGE)?)
+        Image::of_pods()?.iter().try_for_each(|image| self.import(image))
     }
 
     /// A runc that notes what it is told; the line of the runtime's configuration that names it, which ends where that belongs.
@@ -342,7 +340,7 @@ fn unanswered(detail: String) -> BedError {
     BedError::Answer { from: "the container runtime".to_owned(), detail }
 }
 
-/// The id of a container without the name of its runtime before it (`containerd://`).
+/// The id of a container without the name of its runtime before it (`containerd://`, `bosun://`).
 #[must_use]
 pub fn plain_id(id: &str) -> &str {
     id.split_once("://").map_or(id, |(_, id)| id)

@@ -108,6 +108,16 @@ impl Image {
         })
     }
 
+    /// Those that pods of tests run: busybox under all its names, and bash.
+    ///
+    /// # Errors
+    /// As [`Image::bash`].
+    pub fn of_pods() -> Result<[Self; 2], BedError> {
+        let (first, rest) = (BUSYBOX_IMAGES[0], &BUSYBOX_IMAGES[1..]);
+        let busybox = rest.iter().fold(Image::busybox(first)?, |image, name| image.also(name));
+        Ok([busybox, Image::bash(BASH_IMAGE)?])
+    }
+
     /// The sandbox image; its program is compiled in `scratch_dir`.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ pub use pod::{http_get, identity, state};
 pub use process::{Usage, cpu_of_each_thread, let_pass, proportional_kib, usage};
 pub use registry::{Login, Registry};
 pub use resizes::{Fate, Note, Room, Tally, Wish, Wishes, failed_starts, granted, notes, write_noting_runc};
-pub use runtime::RuntimeKind;
+pub use runtime::{RUNTIME_VARIABLE, RuntimeKind};
 
 /// The program under test: what `BOSUN_BIN` names, else `bosun` as `PATH` has it.
 #[must_use]

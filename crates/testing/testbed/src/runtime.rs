@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::machine::Need;
 use crate::program_under_test;
 
+/// The variable that says which runtime beds have, and tests in guests.
+pub const RUNTIME_VARIABLE: &str = "TESTBED_RUNTIME";
+
 /// The container runtime of a bed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuntimeKind {
@@ -22,7 +25,7 @@ impl RuntimeKind {
     /// It says something else.
     #[must_use]
     pub fn of_environment() -> Self {
-        let said = std::env::var_os("TESTBED_RUNTIME");
+        let said = std::env::var_os(RUNTIME_VARIABLE);
         let said = said.as_ref().map(|said| said.to_string_lossy());
         Self::named(said.as_deref()).unwrap_or_else(|why| panic!("{why}"))
     }
@@ -32,7 +35,7 @@ impl RuntimeKind {
             Some("embedded") => Ok(Self::Own(program_under_test())),
             None | Some("" | "containerd") => Ok(Self::Containerd),
             Some(other) => Err(format!(
-                "TESTBED_RUNTIME: {other}: unknown (allowed: containerd, which is the default, and embedded)"
+                "{RUNTIME_VARIABLE}: {other}: unknown (allowed: containerd, which is the default, and embedded)"
             )),
         }
     }

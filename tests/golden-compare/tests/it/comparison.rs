@@ -1,7 +1,7 @@
 //! The comparison of whole lives: a recording beside itself differs in nothing, and every change to it is seen.
 
 use golden_compare::align::align;
-use golden_compare::documented::{Row, matches, rows};
+use golden_compare::documented::{EVERYWHERE, ON_OWN_RUNTIME, Row, matches, rows};
 use golden_compare::life::{Life, differences};
 use golden_compare::node_object;
 use golden_compare::recording::{case, golden_node, names};
@@ -221,22 +221,21 @@ fn a_star_stands_for_any_text() {
 
 #[test]
 fn the_documents_rows_can_be_read_and_name_cases_that_exist() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compat.md");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let known = names();
-    for row in rows(&std::fs::read_to_string(path).unwrap()).unwrap() {
-        for case in &row.cases {
-            assert!(known.contains(case) || case == golden_compare::bed::NODE_CASE, "no case {case}: {row:?}");
+    for (document, section) in [EVERYWHERE, ON_OWN_RUNTIME] {
+        for row in rows(&std::fs::read_to_string(root.join(document)).unwrap(), section).unwrap() {
+            for case in &row.cases {
+                assert!(known.contains(case) || case == golden_compare::bed::NODE_CASE, "no case {case}: {row:?}");
+            }
         }
     }
-    let newer = format!(
-        "{}\n| a | b | c |\n|---|---|---|\n| x | `y z` | from 1.27 on: at times: so |\n",
-        golden_compare::documented::SECTION
-    );
-    let newer = rows(&newer).unwrap().remove(0);
+    let newer = format!("{}\n| a | b | c |\n|---|---|---|\n| x | `y z` | from 1.27 on: at times: so |\n", EVERYWHERE.1);
+    let newer = rows(&newer, EVERYWHERE.1).unwrap().remove(0);
     assert!(newer.since == 27 && newer.at_times, "{newer:?}");
-    assert!(rows("nothing").is_err());
-    let damaged = format!("{}\n| a | b | c |\n|---|---|---|\n| x | `y z` |  |\n", golden_compare::documented::SECTION);
-    assert!(rows(&damaged).is_err());
+    assert!(rows("nothing", EVERYWHERE.1).is_err());
+    let damaged = format!("{}\n| a | b | c |\n|---|---|---|\n| x | `y z` |  |\n", EVERYWHERE.1);
+    assert!(rows(&damaged, EVERYWHERE.1).is_err());
 }
 
 fn outcome(case: &str, differences: &[&str]) -> Outcome {
@@ -259,7 +258,7 @@ fn a_report_is_good_when_every_difference_is_listed_and_every_row_shows() {
     let other_case = Report { rows: vec![row(&["b"], "x*")], ..good.clone() };
     assert!(!other_case.is_good() && other_case.table().contains("\na: x: 1"));
     let gone = Report { rows: vec![row(&["a"], "x*"), row(&[], "y*")], ..good.clone() };
-    assert!(!gone.is_good() && gone.table().ends_with("listed in docs/compat.md, but not there: []: y*"));
+    assert!(!gone.is_good() && gone.table().ends_with("listed in the documents, but not there: []: y*"));
     let mut at_times = gone.clone();
     at_times.rows[1].at_times = true;
     assert!(at_times.is_good());

@@ -12,7 +12,8 @@ use crate::{stats, status, users};
 
 pub(super) fn sandboxes(rt: &Runtime, filter: &v1::PodSandboxFilter) -> Vec<v1::PodSandbox> {
     let wanted = |r: &SandboxRecord| {
-        (filter.id.is_empty() || r.id == filter.id)
+        status::is_listed(r)
+            && (filter.id.is_empty() || r.id == filter.id)
             && filter.state.as_ref().is_none_or(|s| s.state() == status::sandbox_state(r))
             && status::selected(&r.config.labels, &filter.label_selector)
     };

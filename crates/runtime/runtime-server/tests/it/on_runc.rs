@@ -294,6 +294,24 @@ async fn lists_statistics_limits_and_events() {
 }
 
 #[tokio::test]
+async fn a_sandbox_that_is_being_made_is_shown_to_nobody() {
+    let bed = Bed::new();
+    let (mut client, mut maker) = (bed.client().await, bed.client().await);
+    let configs: Vec<_> = (0..5).map(|n| bed.pod(&format!("p{n}"))).collect();
+    let making = tokio::spawn(async move {
+        for config in configs {
+            run_pod(&mut maker, config).await.expect("sandbox");
+        }
+    });
+    while !making.is_finished() {
+        let list = client.list_pod_sandbox(v1::ListPodSandboxRequest { filter: None }).await.expect("list");
+        let list = list.into_inner().items;
+        assert!(list.iter().all(|s| s.state() == v1::PodSandboxState::SandboxReady), "{list:?}");
+    }
+    making.await.expect("made");
+}
+
+#[tokio::test]
 async fn what_the_runtime_says_of_itself_and_of_images() {
     let bed = Bed::new();
     let mut client = bed.client().await;

@@ -101,6 +101,12 @@ impl TestBed {
         }
     }
 
+    /// How ids of containers and the version of the runtime begin in what a node says.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        if self.has_own_runtime() { "bosun://" } else { "containerd://" }
+    }
+
     /// Whether the runtime is bosun's own.
     #[must_use]
     pub fn has_own_runtime(&self) -> bool {
