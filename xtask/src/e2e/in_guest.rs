@@ -16,6 +16,10 @@ const NOT_THERE: &[(&str, &str)] = &[
         "compares times of milliseconds, which say nothing on a processor that is shared with this machine",
     ),
     (
+        "huge::a_pod_has_the_machines_huge_pages_as_far_as_the_node_grants_them_and_gives_them_back",
+        "the guest's kernel knows no huge pages",
+    ),
+    (
         "hostile::hostile_callers_get_nothing_and_cost_nothing",
         "counts callers in seconds and bytes of the daemon under 10000 connections; nothing of it is about cgroups",
     ),
