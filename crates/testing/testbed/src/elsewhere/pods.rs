@@ -51,7 +51,7 @@ impl Lasting {
     }
 
     /// Waits until one of them was probed again.
-    pub(super) fn probed_again(&self, which: usize, times: usize) {
+    pub(super) fn probed_again(&self, place: &impl Place, which: usize, times: usize) {
         let name = &self.names[which % self.names.len()];
         let lines = || self.traced(name).lines().count();
         let before = lines();
@@ -59,7 +59,10 @@ impl Lasting {
             now if now >= before + times => Ok(()),
             now => Err(format!("{now} lines in {}", self.trace(name).display())),
         })
-        .unwrap_or_else(|e| panic!("{e}"));
+        .unwrap_or_else(|e| {
+            let said = [vec!["manager", "list"], vec!["why", name]].map(|words| place.bosun().cli(&words));
+            panic!("{e}\n{said:?}\n{}", place.bosun().log())
+        });
     }
 
     /// Nobody was started again or unready for a moment, probes went on, and the runtime has these pods alone.
@@ -67,7 +70,7 @@ impl Lasting {
     /// # Panics
     /// When it is otherwise.
     pub fn are_as_before(&self, place: &impl Place) {
-        (0..self.names.len()).for_each(|which| self.probed_again(which, 2));
+        (0..self.names.len()).for_each(|which| self.probed_again(place, which, 2));
         let mut longest = 0;
         for (name, before) in self.names.iter().zip(&self.before) {
             assert_eq!(&marks(place, name), before, "{name}\n{}", place.bosun().log());

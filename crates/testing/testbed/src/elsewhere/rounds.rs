@@ -47,11 +47,11 @@ pub fn swaps(place: &mut impl Place, lasting: &Lasting, swaps: usize) {
         let said = swap(place, manager, &processes.address(manager));
         pauses.entry(manager).or_default().push(took(&said));
         passing.is_told_of(place);
-        lasting.probed_again(round, 1);
+        lasting.probed_again(&*place, round, 1);
         was_good(place, manager);
         place.remove(&passing.name());
         swap(place, manager, "builtin");
-        lasting.probed_again(round, 1);
+        lasting.probed_again(&*place, round, 1);
         was_good(place, manager);
     }
     (0..swaps / 2).for_each(|round| place.wait_gone(&Passing(round).name()));
@@ -88,7 +88,7 @@ pub fn kills(place: &mut impl Place, processes: &mut Processes, lasting: &Lastin
         for passing in [&begun, &later] {
             passing.is_told_of(place);
         }
-        lasting.probed_again(kill, 1);
+        lasting.probed_again(&*place, kill, 1);
         for passing in [&begun, &later] {
             place.remove(&passing.name());
         }
