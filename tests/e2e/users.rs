@@ -1,7 +1,7 @@
 //! Pods with users of their own (`hostUsers: false`): on containerd 2.x (`cargo xtask e2e --newer`) they run, on Debian 12's
 //! 1.6 they wait with the reason.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -45,13 +45,19 @@ fn first_id(node: &Node, pod: &Value) -> u64 {
     file["uidMappings"][0]["hostId"].as_u64().expect("a number")
 }
 
-/// Users of the host that the processes of pods are.
-fn owners(node: &Node) -> BTreeSet<u64> {
+/// Users of the host that the processes of containers and sandboxes are, and how many of those are each: all processes of one are in
+/// its cgroup.
+fn owners(node: &Node) -> BTreeMap<u64, usize> {
     let group = format!("{}/", node.bed.cgroup_root());
-    let all = std::fs::read_dir("/proc").expect("proc").flatten().map(|entry| entry.path());
-    let of_pods = all.filter(|of| std::fs::read_to_string(of.join("cgroup")).is_ok_and(|text| text.contains(&group)));
-    // It may end meanwhile.
-    of_pods.filter_map(|of| Some(of.metadata().ok()?.uid().into())).collect()
+    let mut found: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
+    for of in std::fs::read_dir("/proc").expect("proc").flatten().map(|entry| entry.path()) {
+        // It may end meanwhile.
+        let (Ok(facts), Ok(text)) = (of.metadata(), std::fs::read_to_string(of.join("cgroup"))) else { continue };
+        if let Some((_, own)) = text.lines().find_map(|line| line.split_once(&group)) {
+            found.entry(facts.uid().into()).or_default().insert(own.to_owned());
+        }
+    }
+    found.into_iter().map(|(owner, groups)| (owner, groups.len())).collect()
 }
 
 /// Whether the runtime is a containerd 2.x.
@@ -83,7 +89,7 @@ fn the_root_of_a_pod_is_nobody_on_the_host() {
         assert_eq!(made.metadata().expect("there").uid(), 0, "the volume shows the pod's root as the host's");
         assert_eq!(std::fs::read_to_string(work(&node, pod).join("read")).expect("read"), format!("{name}-bed"));
     }
-    assert_eq!(owners(&node), ids.into(), "sandbox and container of each");
+    assert_eq!(owners(&node), ids.map(|id| (id, 2)).into(), "sandbox and container of each");
 
     let before = pods.each_ref().map(identity);
     node.bosun.kill();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::documented::Row;
+use crate::documented::{EVERYWHERE, ON_OWN_RUNTIME, Row};
 
 /// One case.
 #[derive(Clone, Debug)]
@@ -77,7 +77,10 @@ impl Report {
             }
         }
         for row in self.gone() {
-            out += &format!("\nlisted in the documents, but not there: {:?}: {}", row.cases, row.difference);
+            out += &format!(
+                "\nlisted in {} or {}, but not there: {:?}: {}",
+                EVERYWHERE.0, ON_OWN_RUNTIME.0, row.cases, row.difference
+            );
         }
         out.trim_end().to_owned()
     }

@@ -94,17 +94,29 @@ impl Side {
     }
 }
 
-/// Adds a figure of both: what must be is either the most that ours may take, or the most that it may be of the other's.
-fn add(report: &mut Report, what: &str, unit: Unit, values: [f64; 2], most: Option<f64>, share: Option<f64>) {
-    let [theirs, ours] = values;
-    let (theirs_text, ours_text) = (format!("containerd {theirs:.2}"), format!("own {ours:.2}"));
-    match share {
-        Some(share) => {
-            let told = format!("{theirs_text}, {ours_text} {}", unit.name());
-            report.add(&format!("{what}, own over containerd"), ours / theirs, Unit::Ratio, Some(share), told);
+/// What a figure of ours must be.
+#[derive(Clone, Copy)]
+enum Must {
+    /// No more than this.
+    AtMost(f64),
+    /// No more than this part of containerd's.
+    PartOf(f64),
+    /// Told alone.
+    Any,
+}
+
+/// Adds a figure of both, containerd's first.
+fn add(report: &mut Report, what: &str, unit: Unit, [theirs, ours]: [f64; 2], must: Must) {
+    let told = format!("containerd {theirs:.2}");
+    let most = match must {
+        Must::PartOf(part) => {
+            let told = format!("{told}, own {ours:.2} {}", unit.name());
+            return report.add(&format!("{what}, own over containerd"), ours / theirs, Unit::Ratio, Some(part), told);
         }
-        None => report.add(&format!("{what}, own runtime"), ours, unit, most, theirs_text),
-    }
+        Must::AtMost(most) => Some(most),
+        Must::Any => None,
+    };
+    report.add(&format!("{what}, own runtime"), ours, unit, most, told);
 }
 
 /// All rounds.
@@ -145,10 +157,9 @@ fn singles(sides: &[Side; 2], runtime: &Runtime, report: &mut Report) -> anyhow:
                 idle(Duration::from_millis(200));
             }
         }
-        for (name, share) in [("p50", 0.5), ("p90", 0.9)] {
-            let values = [percentile(&took[0], share), percentile(&took[1], share)];
-            let most = (share == 0.5).then_some(most);
-            add(report, &format!("{what}, manifest to container started, {name}"), Unit::Ms, values, most, None);
+        for (name, share, must) in [("p50", 0.5, Must::AtMost(most)), ("p90", 0.9, Must::Any)] {
+            let values = took.each_ref().map(|took| percentile(took, share));
+            add(report, &format!("{what}, manifest to container started, {name}"), Unit::Ms, values, must);
         }
     }
     Ok(())
@@ -171,8 +182,8 @@ fn commands(sides: &[Side; 2], runtime: &Runtime, report: &mut Report) -> anyhow
             took.push(begun.elapsed().as_secs_f64() * 1e3);
         }
     }
-    let values = [percentile(&took[0], 0.5), percentile(&took[1], 0.5)];
-    add(report, "a command in a container, p50", Unit::Ms, values, None, Some(0.5));
+    let values = took.each_ref().map(|took| percentile(took, 0.5));
+    add(report, "a command in a container, p50", Unit::Ms, values, Must::PartOf(0.5));
     for side in sides {
         side.bosun.remove("asked.yaml")?;
         wait_gone(&side.bosun, Duration::from_secs(30))?;
@@ -200,7 +211,7 @@ fn pulls(sides: &[Side; 2], runtime: &Runtime, report: &mut Report) -> anyhow::R
             runtime.block_on(side.cri.remove_image(image.name()))?;
         }
     }
-    add(report, "a pull of 200 MB in ten layers", Unit::Seconds, took, None, Some(0.8));
+    add(report, "a pull of 200 MB in ten layers", Unit::Seconds, took, Must::PartOf(0.8));
     Ok(())
 }
 
@@ -221,8 +232,8 @@ fn many(sides: &[Side; 2], runtime: &Runtime, pods: usize, report: &mut Report) 
         }
         wait_gone(&side.bosun, Duration::from_secs(180))?;
     }
-    add(report, &format!("{pods} pods at once"), Unit::Seconds, took, Some(3.5), None);
+    add(report, &format!("{pods} pods at once"), Unit::Seconds, took, Must::AtMost(3.5));
     let what = format!("memory of all that {pods} pods need (PSS)");
-    add(report, &what, Unit::MiB, memory, None, Some(1.0 / 6.0));
+    add(report, &what, Unit::MiB, memory, Must::PartOf(1.0 / 6.0));
     Ok(())
 }

@@ -48,8 +48,7 @@ where
     runtime.block_on(Moments { run, kernel: found, at: None, polls: 0 })
 }
 
-/// Rounds of up to 61 tasks (tokio's `LocalSet`) that may pass at one moment of simulated time: a hundred times what the start of
-/// two hundred pods takes.
+/// Rounds of up to 61 tasks (tokio's `LocalSet`) that may pass at one moment of simulated time.
 const ROUNDS: u32 = 100_000;
 
 /// A run whose time stands still as somebody is busy for ever would have no end, and no word of it.

@@ -1,14 +1,10 @@
 //! What devices bring, put into a container's spec.
 
-use std::path::Path;
-
-use oci_spec::runtime::{
-    Hook, Hooks, LinuxDevice, LinuxDeviceCgroup, LinuxDeviceCgroupBuilder, LinuxDeviceType, LinuxIntelRdt,
-    LinuxNamespaceType, Mount, Spec,
-};
+use oci_spec::runtime::{Hook, LinuxDevice, LinuxIntelRdt, LinuxNamespaceType, Mount, Spec};
 
 use crate::cdi::{HookEdit, HookName, IntelRdt, MountEdit, NodeEdit};
 use crate::facts::{Brought, DeviceKind, DeviceNode};
+use crate::mounts::depth;
 use crate::{SpecError, devices};
 
 /// Puts it into the spec.
@@ -43,7 +39,7 @@ pub(crate) fn apply(Brought { edits, found }: &Brought, spec: &mut Spec) -> Resu
 /// A variable of the same name is replaced where it stands.
 fn put_variables(env: &[String], spec: &mut Spec) {
     let Some(process) = spec.process_mut().as_mut() else { return };
-    let mut all = process.env().clone().unwrap_or_default();
+    let all = process.env_mut().get_or_insert_default();
     for variable in env {
         let name = &variable[..=variable.find('=').unwrap_or_default()];
         match all.iter_mut().find(|v| v.starts_with(name)) {
@@ -51,11 +47,10 @@ fn put_variables(env: &[String], spec: &mut Spec) {
             None => all.push(variable.clone()),
         }
     }
-    process.set_env(Some(all));
 }
 
-/// The node as the container gets it: what the file does not say is as on the node.
-fn completed(edit: &NodeEdit, found: Option<&DeviceNode>) -> Result<DeviceNode, SpecError> {
+/// Kind, major and minor number: what the file does not say is as on the node.
+fn numbers(edit: &NodeEdit, found: Option<&DeviceNode>) -> Result<(DeviceKind, i64, i64), SpecError> {
     let refused = |why: String| SpecError::Cdi(format!("{}: {why}", edit.source().display()));
     let said = match edit.kind.as_str() {
         "" => None,
@@ -64,67 +59,40 @@ fn completed(edit: &NodeEdit, found: Option<&DeviceNode>) -> Result<DeviceNode, 
         // `u` is a character device without a buffer, which Linux does not tell from the others.
         _ => Some(DeviceKind::Char),
     };
-    let kind = said.or(found.map(|f| f.kind)).ok_or_else(|| refused("no device is there".to_owned()))?;
-    if !edit.is_complete() {
-        match found {
-            None => return Err(refused("no device is there".to_owned())),
-            Some(found) if found.kind != kind => {
-                return Err(refused(format!("it should be of type {}, and is another", edit.kind)));
-            }
-            Some(_) => {}
-        }
+    if let (Some(kind), true) = (said, edit.is_complete()) {
+        return Ok((kind, edit.major, edit.minor));
     }
-    let there = found.filter(|_| edit.major == 0 && kind != DeviceKind::Fifo);
-    Ok(DeviceNode {
-        path: edit.path.clone(),
-        kind,
-        major: there.map_or(edit.major, |f| f.major),
-        minor: there.map_or(edit.minor, |f| f.minor),
-        mode: edit.file_mode.unwrap_or_default(),
-        uid: edit.uid.unwrap_or_default(),
-        gid: edit.gid.unwrap_or_default(),
-    })
+    let found = found.ok_or_else(|| refused("no device is there".to_owned()))?;
+    if said.is_some_and(|kind| kind != found.kind) {
+        return Err(refused(format!("it should be of type {}, and is another", edit.kind)));
+    }
+    let is_numbered = edit.major != 0 || found.kind == DeviceKind::Fifo;
+    let (major, minor) = if is_numbered { (edit.major, edit.minor) } else { (found.major, found.minor) };
+    Ok((found.kind, major, minor))
 }
 
 /// Nodes belong to the container's user where the file does not say to whom.
 fn node(edit: &NodeEdit, found: Option<&DeviceNode>, spec: &mut Spec) -> Result<(), SpecError> {
-    let device = completed(edit, found)?;
+    let (kind, major, minor) = numbers(edit, found)?;
     let user = spec.process().as_ref().map(|p| (p.user().uid(), p.user().gid()));
     let (uid, gid) = user.unwrap_or_default();
     let mut made = LinuxDevice::default();
-    made.set_path(device.path.clone()).set_typ(devices::kind(device.kind));
-    made.set_major(device.major).set_minor(device.minor);
+    made.set_path(edit.path.clone()).set_typ(devices::kind(kind)).set_major(major).set_minor(minor);
     made.set_file_mode(edit.file_mode);
     made.set_uid(edit.uid.or((uid > 0).then_some(uid))).set_gid(edit.gid.or((gid > 0).then_some(gid)));
-    let Some(linux) = spec.linux_mut().as_mut() else { return Ok(()) };
-    let mut nodes = linux.devices().clone().unwrap_or_default();
-    nodes.retain(|n| *n.path() != device.path);
+    let Some(linux) = spec.linux_mut() else { return Ok(()) };
+    let nodes = linux.devices_mut().get_or_insert_default();
+    nodes.retain(|n| *n.path() != edit.path);
     nodes.push(made);
-    linux.set_devices(Some(nodes));
-    if device.kind != DeviceKind::Fifo {
+    if kind != DeviceKind::Fifo {
         let access = match edit.permissions.as_str() {
             "" => "rwm",
             "none" => "",
             some => some,
         };
-        allow(linux, devices::kind(device.kind), device.major, device.minor, access)?;
+        let rules = linux.resources_mut().get_or_insert_default().devices_mut().get_or_insert_default();
+        rules.push(devices::rule(kind, major, minor, access)?);
     }
-    Ok(())
-}
-
-fn allow(
-    linux: &mut oci_spec::runtime::Linux,
-    kind: LinuxDeviceType,
-    major: i64,
-    minor: i64,
-    access: &str,
-) -> Result<(), SpecError> {
-    let rule = LinuxDeviceCgroupBuilder::default().allow(true).typ(kind).major(major).minor(minor).access(access);
-    let mut resources = linux.resources().clone().unwrap_or_default();
-    let mut rules: Vec<LinuxDeviceCgroup> = resources.devices().clone().unwrap_or_default();
-    rules.push(rule.build()?);
-    resources.set_devices(Some(rules));
-    linux.set_resources(Some(resources));
     Ok(())
 }
 
@@ -138,7 +106,7 @@ fn mounts(edits: &[MountEdit], spec: &mut Spec) -> Result<(), SpecError> {
         let why = "mounts of devices are not made in pods with users of their own";
         return Err(SpecError::Cdi(format!("{}: {why}", first.container_path.display())));
     }
-    let mut all = spec.mounts().clone().unwrap_or_default();
+    let all = spec.mounts_mut().get_or_insert_default();
     for edit in edits {
         all.retain(|m| *m.destination() != edit.container_path);
         let mut mount = Mount::default();
@@ -150,12 +118,7 @@ fn mounts(edits: &[MountEdit], spec: &mut Spec) -> Result<(), SpecError> {
         all.push(mount);
     }
     all.sort_by_key(|m| depth(m.destination()));
-    spec.set_mounts(Some(all));
     Ok(())
-}
-
-fn depth(path: &Path) -> usize {
-    path.components().count()
 }
 
 fn has_users(spec: &Spec) -> bool {
@@ -170,17 +133,16 @@ fn add_hook(edit: &HookEdit, spec: &mut Spec) {
         .set_args(Some(edit.args.clone()).filter(|a| !a.is_empty()))
         .set_env(Some(edit.env.clone()).filter(|e| !e.is_empty()))
         .set_timeout(edit.timeout);
-    let mut hooks: Hooks = spec.hooks().clone().unwrap_or_default();
-    let with = |there: &Option<Vec<Hook>>| Some(there.iter().flatten().cloned().chain([hook.clone()]).collect());
-    match edit.hook_name {
-        HookName::Prestart => hooks.set_prestart(with(hooks.prestart())),
-        HookName::CreateRuntime => hooks.set_create_runtime(with(hooks.create_runtime())),
-        HookName::CreateContainer => hooks.set_create_container(with(hooks.create_container())),
-        HookName::StartContainer => hooks.set_start_container(with(hooks.start_container())),
-        HookName::Poststart => hooks.set_poststart(with(hooks.poststart())),
-        HookName::Poststop => hooks.set_poststop(with(hooks.poststop())),
+    let hooks = spec.hooks_mut().get_or_insert_default();
+    let those = match edit.hook_name {
+        HookName::Prestart => hooks.prestart_mut(),
+        HookName::CreateRuntime => hooks.create_runtime_mut(),
+        HookName::CreateContainer => hooks.create_container_mut(),
+        HookName::StartContainer => hooks.start_container_mut(),
+        HookName::Poststart => hooks.poststart_mut(),
+        HookName::Poststop => hooks.poststop_mut(),
     };
-    spec.set_hooks(Some(hooks));
+    those.get_or_insert_default().push(hook);
 }
 
 /// Root's group, which everybody in the container may have by other means, is not given (as CDI's own library has it).

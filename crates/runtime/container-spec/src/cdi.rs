@@ -38,14 +38,14 @@ pub struct Found {
     pub path: PathBuf,
     /// Of which folder, counted from the one that all others outdo.
     pub folder: usize,
-    /// What stands in it.
-    pub text: String,
+    /// What stands in it, or why it cannot be read.
+    pub text: Result<String, String>,
 }
 
 /// What the node's files say. A file that says nothing that can be read takes nothing away from the others.
 #[derive(Debug, Default)]
 pub struct Known {
-    files: Vec<(PathBuf, SpecFile)>,
+    files: Vec<SpecFile>,
     /// By `vendor/class=name`: file and device.
     devices: BTreeMap<String, (usize, usize)>,
     /// What is wrong with which file.
@@ -61,7 +61,7 @@ impl Known {
         let mut from: BTreeMap<String, usize> = BTreeMap::new();
         let mut twice = BTreeSet::new();
         for Found { path, folder, text } in found {
-            let file = match SpecFile::parse(&path, &text) {
+            let file = match text.and_then(|text| SpecFile::parse(&path, &text)) {
                 Ok(file) => file,
                 Err(why) => {
                     known.faults.push(format!("{}: {why}", path.display()));
@@ -76,7 +76,7 @@ impl Known {
                 }
                 known.devices.insert(name, (at, n));
             }
-            known.files.push((path, file));
+            known.files.push(file);
         }
         known.devices.retain(|name, _| !twice.contains(name));
         known
@@ -93,7 +93,7 @@ impl Known {
         }
         let (mut all, mut begun) = (Edits::default(), BTreeSet::new());
         for (file, device) in names.iter().filter_map(|name| self.devices.get(name)) {
-            let (_, spec) = &self.files[*file];
+            let spec = &self.files[*file];
             if begun.insert(file) {
                 all.append(&spec.container_edits);
             }

@@ -16,7 +16,7 @@ pub(crate) fn devices(request: &Request<'_>) -> Result<(Vec<LinuxDevice>, Vec<Li
     for (asked, found) in given {
         for device in found {
             nodes.push(node(device)?);
-            rules.push(rule(device, &asked.permissions)?);
+            rules.push(rule(device.kind, device.major, device.minor, &asked.permissions)?);
         }
     }
     if context::is_privileged(request.config) {
@@ -48,14 +48,9 @@ fn node(device: &DeviceNode) -> Result<LinuxDevice, SpecError> {
         .build()?)
 }
 
-fn rule(device: &DeviceNode, permissions: &str) -> Result<LinuxDeviceCgroup, SpecError> {
-    Ok(LinuxDeviceCgroupBuilder::default()
-        .allow(true)
-        .typ(kind(device.kind))
-        .major(device.major)
-        .minor(device.minor)
-        .access(permissions)
-        .build()?)
+pub(crate) fn rule(of: DeviceKind, major: i64, minor: i64, access: &str) -> Result<LinuxDeviceCgroup, SpecError> {
+    let rule = LinuxDeviceCgroupBuilder::default().allow(true).typ(kind(of)).major(major).minor(minor);
+    Ok(rule.access(access).build()?)
 }
 
 fn everything(allow: bool) -> Result<LinuxDeviceCgroup, SpecError> {

@@ -49,7 +49,8 @@ fn same(a: &Path, b: &Path) -> bool {
     a.components().eq(b.components())
 }
 
-fn depth(path: &Path) -> usize {
+/// A mount that lies in another one is made after it.
+pub(crate) fn depth(path: &Path) -> usize {
     path.components().count()
 }
 

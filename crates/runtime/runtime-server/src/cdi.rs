@@ -1,7 +1,7 @@
 //! Files of the Container Device Interface, and the devices that they name. They are read when a container asks for one: that is
 //! rare, and what was written just before (by a plugin that makes the device) counts.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -50,12 +50,16 @@ fn read_folder(number: usize, folder: &Path, found: &mut Vec<Found>) -> Done<()>
         if found.len() >= MAX_FILES {
             return Err(RuntimeError::Refused(format!("{}: more than {MAX_FILES} files", folder.display())));
         }
-        let file: File = host_linux::open_regular(&path, ports::host::Links::Follow).at("open", &path)?;
-        let mut text = Vec::new();
-        file.take(MAX_FILE).read_to_end(&mut text).at("read", &path)?;
-        found.push(Found { path, folder: number, text: String::from_utf8_lossy(&text).into_owned() });
+        let text = read(&path).map_err(|e| e.to_string());
+        found.push(Found { path, folder: number, text });
     }
     Ok(())
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let count = host_linux::open_regular(path, ports::host::Links::Follow)?.take(MAX_FILE).read_to_string(&mut text)?;
+    if count as u64 == MAX_FILE { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
 }
 
 #[cfg(test)]
@@ -74,6 +78,7 @@ mod tests {
         };
         fs::write(folders[0].join("a.yaml"), file("/none/such")).expect("written");
         fs::write(folders[0].join("a.yaml.old"), "no file of ours").expect("written");
+        std::os::unix::fs::symlink("/none/such", folders[0].join("gone.json")).expect("a link that leads nowhere");
         let config = |name: &str| v1::ContainerConfig {
             cdi_devices: vec![v1::CdiDevice { name: name.to_owned() }],
             ..Default::default()
@@ -86,6 +91,7 @@ mod tests {
         let node = found[0].as_ref().expect("a device");
         assert_eq!((node.major, node.minor), (1, 3));
         let unknown = brought(&folders, &config("v.com/null=b")).expect_err("unknown").to_string();
-        assert_eq!(unknown, "unresolvable CDI devices v.com/null=b");
+        let why = format!("{}/gone.json: No such file or directory (os error 2)", folders[0].display());
+        assert_eq!(unknown, format!("unresolvable CDI devices v.com/null=b; {why}"));
     }
 }

@@ -91,7 +91,7 @@ impl Image {
         Ok(Image::busybox(name)?.file("bin/bash", bytes, 0o755).config("Cmd", json!(["bash"])))
     }
 
-    /// Layers of a hundred files each, which come to 55 MB, of which a third does not compress: some 20 MB to be sent. Another
+    /// Over one of folders, layers of a hundred files each, which come to 55 MB, of which a third does not compress: some 20 MB to be sent. Another
     /// `seed`, another image.
     #[must_use]
     pub fn of_layers(name: &str, count: usize, seed: u64) -> Self {

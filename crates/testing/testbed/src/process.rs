@@ -63,7 +63,7 @@ pub fn usage(pid: u32) -> Option<Usage> {
 #[must_use]
 pub fn proportional_kib(pid: i32) -> Option<u64> {
     let maps = Process::new(pid).ok()?.smaps_rollup().ok()?.memory_map_rollup;
-    maps.iter().filter_map(|m| m.extension.map.get("Pss")).sum::<u64>().checked_div(1024)
+    Some(maps.iter().find_map(|m| m.extension.map.get("Pss"))? / 1024)
 }
 
 /// Processor time of each thread of `pid`, to the nanosecond; `None` when it, or one of them, is gone.

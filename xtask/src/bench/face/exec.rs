@@ -27,7 +27,7 @@ pub(super) fn round_trips(bed: &TestBed, bosun: &Bosun, report: &mut Report) -> 
     wait_running(bosun, 1, Duration::from_secs(60))?;
     let pod = bosun.pod("echo")?.context("pod is gone")?;
     let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().unwrap_or_default();
-    let id = id.trim_start_matches("containerd://").to_owned();
+    let id = testbed::plain_id(id).to_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let cri = Cri::new(&bed.socket(), bed.cgroup_root(), bed.dir());

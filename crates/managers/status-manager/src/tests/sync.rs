@@ -445,3 +445,15 @@ fn a_pod_that_vanishes_while_its_end_waits_keeps_nobody_busy() {
         assert!(turns < 40, "{turns} turns in ten seconds of rest");
     });
 }
+
+#[test]
+fn who_has_nothing_that_waits_wakes_for_the_audits_alone() {
+    with_rig(|rig| async move {
+        rig.ready(3).await;
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        let before = rig.syncer.info().turns;
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        let turns = rig.syncer.info().turns - before;
+        assert!(turns <= 11, "{turns} turns, of which ten are audits");
+    });
+}

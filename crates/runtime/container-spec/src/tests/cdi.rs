@@ -8,7 +8,7 @@ use crate::cdi::{Found, Known, asked};
 use crate::{Brought, DeviceKind, DeviceNode};
 
 fn found(folder: usize, name: &str, text: &str) -> Found {
-    Found { path: format!("/cdi{folder}/{name}").into(), folder, text: text.to_owned() }
+    Found { path: format!("/cdi{folder}/{name}").into(), folder, text: Ok(text.to_owned()) }
 }
 
 /// A file with one device that sets one variable.
