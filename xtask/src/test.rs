@@ -1,7 +1,7 @@
 //! Is everything that we claim true? Every check and every test, from a fresh clone, in one go.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -133,8 +133,21 @@ fn slow_steps(steps: &Steps, args: &Args) {
         commands.iter().try_for_each(|command| log.run("cargo", &[&["xtask"], *command].concat()))?;
         Ok(Outcome::Passed)
     };
+    let unfit = testbed::unfit_processor();
+    // Told twice: the control plane is there, and so is the image of guests; or neither will be, which the steps that need them say.
+    let (ready, wait) = mpsc::channel();
     std::thread::scope(|scope| {
-        let beside = scope.spawn(|| {
+        let beside = scope.spawn(move || {
+            steps.beside("control-plane", "can a control plane be built for the cluster?", &|log| {
+                slow(log, &[&["setup", "--cluster"]])
+            });
+            let _ = ready.send(());
+            if unfit.is_none() {
+                steps.beside("guest-image", "can an image be built for guests?", &|log| {
+                    slow(log, &[&["guest", "image"]])
+                });
+            }
+            let _ = ready.send(());
             if !args.fast {
                 steps.beside("clippy", LINTS, &|log| {
                     clippy(log, &["--target-dir", &workspace::target_dir()?.join("clippy").to_string_lossy()])
@@ -154,11 +167,13 @@ fn slow_steps(steps: &Steps, args: &Args) {
             let runs = EMBEDDED.map(|tests| ["e2e", "--built", "--embedded", tests]);
             slow(log, &runs.each_ref().map(|run| &run[..]))
         });
+        let _ = wait.recv();
         steps.step("cluster", "does it serve a real control plane?", &|log| {
             slow(log, &[&["e2e", "cluster", "--built", "--jobs", CLUSTERS]])
         });
+        let _ = wait.recv();
         steps.step("guest", "does it hold on cgroup v2, on a kernel of its own, after a power cut?", &|log| {
-            if let Some(why) = testbed::unfit_processor() {
+            if let Some(why) = unfit {
                 return Ok(Outcome::LeftOut(why));
             }
             slow(log, &[&["guest", "test", "--selection", "--built", "--cuts", CUTS]])

@@ -12,6 +12,7 @@ mod brought;
 mod capabilities;
 pub mod cdi;
 mod cgroup;
+mod command;
 mod context;
 mod devices;
 mod error;
@@ -31,6 +32,7 @@ mod tests;
 
 pub use capabilities::CapabilityNames;
 pub use cgroup::cgroup_path;
+pub use command::is_plain_command;
 pub use error::SpecError;
 pub use facts::{
     AppArmor, Brought, DeviceKind, DeviceNode, ImageProcess, MountSource, NodeFacts, PodFiles, PodNamespaces, Request,

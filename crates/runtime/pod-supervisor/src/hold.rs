@@ -15,6 +15,8 @@ use rustix::thread::{UnshareFlags, move_into_link_name_space};
 use crate::record::{IdRange, NamespacePlan, PodPlan, read_record};
 use crate::{NAMESPACE_FILES, NAMESPACES, PLAN, loopback};
 
+/// This program, also when its file has been replaced, or is in memory alone.
+pub(crate) const ME: &str = "/proc/self/exe";
 /// What the two sides of the pipes tell each other: "done, go on".
 const STEP: u8 = b'.';
 
@@ -90,8 +92,7 @@ fn leave(flags: UnshareFlags) -> io::Result<()> {
 
 /// Process 1 of the PID namespace: the first child after it was made. It must outlive this process.
 fn start_init(dir: &Path) -> io::Result<()> {
-    let me = std::env::current_exe()?;
-    let mut init = Command::new(me);
+    let mut init = Command::new(ME);
     init.arg0("bosun-pod").arg("init").arg(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     init.current_dir("/").spawn().map(drop)
 }
@@ -145,9 +146,8 @@ fn by_ourselves(dir: &Path, plan: &NamespacePlan) -> io::Result<()> {
 
 /// By a process that others may join or that ends in it: users are mapped from outside, and process 1 has to be a child.
 fn by_another(dir: &Path, plan: &NamespacePlan) -> io::Result<Option<Pid>> {
-    let me = std::env::current_exe()?;
-    let mut command = Command::new(me);
-    command.arg("hold").arg(dir).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut command = Command::new(ME);
+    command.arg0("bosun-pod").arg("hold").arg(dir).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn()?;
     let made = pin(dir, plan, &mut child);
     if made.is_err() {

@@ -1,6 +1,7 @@
 //! `bosun-pod`: one small process per pod that its containers outlive everything else by.
 //!
-//! It makes the pod's namespaces, starts containers by an OCI runtime (`runc`, `crun`), holds their standard streams, writes their
+//! It makes the pod's namespaces, starts containers by an OCI runtime (`runc`, `crun`), and commands in them itself where that has
+//! nothing of its own to do ([`wire::Request::Exec`]), holds their standard streams, writes their
 //! logs in the CRI's format, reaps them (it is their subreaper) and writes to disk how they ended. Whoever serves the CRI tells it
 //! what to do over a unix socket ([`wire`]), may die at any moment, and asks the next one for [`wire::Request::State`].
 //!
@@ -16,7 +17,9 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod capabilities;
 mod clock;
+mod command;
 pub mod fds;
 mod hold;
 mod loopback;
@@ -24,7 +27,9 @@ pub mod record;
 mod supervise;
 pub mod wire;
 
+pub use capabilities::CAPABILITIES;
 pub use clock::now;
+pub use command::exec;
 pub use hold::{hold, init};
 pub use record::{ContainerPlan, ExitRecord, Held, IdRange, NamespacePlan, PodPlan};
 pub use supervise::supervise;

@@ -1,4 +1,4 @@
-//! `bosun-pod run|hold|init`: see the crate's documentation.
+//! `bosun-pod run|hold|init|exec`: see the crate's documentation.
 
 #![forbid(unsafe_code)]
 
@@ -6,8 +6,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Else it is called as the descriptor is that it was started by.
+    let named = rustix::thread::set_name(c"bosun-pod");
+    debug_assert!(named.is_ok());
     let mut args = std::env::args_os().skip(1);
     let (verb, dir) = (args.next(), args.next());
+    if verb.as_deref().is_some_and(|v| v == "exec") {
+        // Why it came back has been told, and its streams are a command's.
+        let _ = pod_supervisor::exec();
+        return ExitCode::FAILURE;
+    }
     let done = match (verb.as_deref().and_then(|v| v.to_str()), &dir) {
         (Some("run"), Some(dir)) => pod_supervisor::supervise(Path::new(dir)),
         (Some("hold"), Some(dir)) => pod_supervisor::hold(Path::new(dir)),

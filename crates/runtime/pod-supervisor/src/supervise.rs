@@ -19,6 +19,7 @@ mod attach;
 mod client;
 mod container;
 mod ends;
+mod entering;
 mod lines;
 mod log;
 mod requests;
@@ -26,6 +27,7 @@ mod tools;
 
 use client::{Client, MAX_CLIENTS};
 use container::{Container, Stage};
+use entering::Entering;
 use tools::Tool;
 
 /// How often strays are looked for: processes of containers without a PID namespace of their own whose parents died. Nothing
@@ -58,6 +60,8 @@ enum Turn {
     Client(u64),
     /// Something ended.
     Child,
+    /// What is about to become a command says something, or is one.
+    Entering(Pid),
     Output(String, bool),
     Console(String),
     Input(String, u64),
@@ -72,6 +76,8 @@ struct Supervisor {
     clients: BTreeMap<u64, Client>,
     containers: BTreeMap<String, Container>,
     tools: Vec<(Tool, Purpose)>,
+    /// Commands that are about to begin without the OCI runtime.
+    entering: Vec<Entering>,
     execs: Vec<Exec>,
     /// Ends of children that nobody asked about yet: an OCI runtime's process may end before its number is read.
     strays: VecDeque<(Pid, i32)>,
@@ -149,6 +155,7 @@ impl Supervisor {
             clients: BTreeMap::new(),
             containers: BTreeMap::new(),
             tools: Vec::new(),
+            entering: Vec::new(),
             execs: Vec::new(),
             strays: VecDeque::new(),
             init,
@@ -182,7 +189,9 @@ impl Supervisor {
     fn wait(&self) -> io::Result<Vec<Turn>> {
         let (turns, mut fds) = self.watched();
         let now = Instant::now();
-        let calls = self.tools.iter().map(|(tool, _)| tool.time_left(now).unwrap_or(Duration::from_millis(100)));
+        let soon = Duration::from_millis(100);
+        let calls = self.tools.iter().map(|(tool, _)| tool.time_left(now).unwrap_or(soon));
+        let calls = calls.chain(self.entering.iter().map(|e| e.time_left(now).unwrap_or(soon)));
         let strays = self.containers.values().any(|c| matches!(c.stage, Stage::Running { .. })).then_some(STRAYS);
         let shortest = calls.chain(strays).min();
         let shortest = shortest.and_then(|d| Timespec::try_from(d).ok());
@@ -200,6 +209,7 @@ impl Supervisor {
         all.push((Turn::Listener, self.listener.as_fd(), read));
         all.extend(self.clients.iter().map(|(n, c)| (Turn::Client(*n), c.stream.as_fd(), read)));
         all.extend(self.tools.iter().map(|(tool, _)| (Turn::Child, tool.ended.as_fd(), read)));
+        all.extend(self.entering.iter().map(|e| (Turn::Entering(e.pid), e.told.as_fd(), read)));
         all.extend(self.execs.iter().map(|e| (Turn::Child, e.ended.as_fd(), read)));
         all.extend(self.init.iter().map(|(_, ended)| (Turn::Child, ended.as_fd(), read)));
         for (id, c) in &self.containers {
@@ -228,6 +238,7 @@ impl Supervisor {
             Turn::Client(number) => self.hear(number),
             // Reaped after all turns.
             Turn::Child => {}
+            Turn::Entering(pid) => self.entered(pid),
             Turn::Output(id, error) => {
                 let complaint = self.containers.get_mut(&id).and_then(|c| c.pump(error));
                 self.complain(complaint);

@@ -16,6 +16,8 @@ pub const MAX_REQUEST: usize = 64 << 10;
 pub const MAX_ANSWER: usize = 256 << 10;
 /// Descriptors that come with a request: standard input, output, error.
 pub const MAX_FDS: usize = 3;
+/// Descriptors in a message of any kind.
+pub(crate) const MAX_PASSED: usize = MAX_FDS + 1;
 
 /// What a supervisor can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +50,11 @@ pub enum Request {
         process: PathBuf,
         /// A listening socket to which the OCI runtime passes the terminal.
         console: Option<PathBuf>,
+        /// Nothing of it takes the OCI runtime: no seccomp profile, label, profile of AppArmor, terminal, users of the pod's own, and
+        /// nothing in `process` but arguments, environment, working directory, user, capabilities, limits, `noNewPrivileges` and
+        /// `oomScoreAdj`. The supervisor runs it itself then. A server that knows nothing of this means no.
+        #[serde(default)]
+        direct: bool,
     },
     /// Copy a container's output to the descriptors that come along, and what comes from the first one to its input, until the
     /// connection ends. `None` in a place: no descriptor for that stream. Answers: [`Answer::Done`], [`Answer::Exited`].

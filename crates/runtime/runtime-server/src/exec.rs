@@ -26,8 +26,8 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// Bytes of a `config.json`.
 const MAX_SPEC: u64 = 16 << 20;
 
-/// The process of a command: the container's own, with other words.
-fn process(bundle: &Path, command: &[String], terminal: bool) -> Done<Process> {
+/// The process of a command: the container's own, with other words; and whether the supervisor can run it without the OCI runtime.
+fn process(bundle: &Path, command: &[String], terminal: bool) -> Done<(Process, bool)> {
     let path = bundle.join("config.json");
     let mut text = Vec::new();
     let file = fs::File::open(&path).at("open", &path)?;
@@ -36,7 +36,22 @@ fn process(bundle: &Path, command: &[String], terminal: bool) -> Done<Process> {
     let missing = || RuntimeError::Refused("the container has no process".into());
     let mut process = spec.process().clone().ok_or_else(missing)?;
     process.set_args(Some(command.to_vec())).set_terminal(Some(terminal));
-    Ok(process)
+    let direct = container_spec::is_plain_command(&spec, &process);
+    Ok((process, direct))
+}
+
+/// A command that can be asked for.
+pub(crate) struct Prepared {
+    /// The file with its process.
+    pub(crate) file: Scratch,
+    direct: bool,
+}
+
+impl Prepared {
+    /// Asks for it in a container.
+    pub(crate) fn request(&self, container: &str, console: Option<PathBuf>) -> Request {
+        Request::Exec { id: container.to_owned(), process: self.file.0.clone(), console, direct: self.direct }
+    }
 }
 
 /// A file that goes with its owner.
@@ -49,22 +64,23 @@ impl Drop for Scratch {
     }
 }
 
-pub(crate) async fn write_process(
+pub(crate) async fn prepare(
     rt: &Arc<Runtime>,
     record: &ContainerRecord,
     command: Vec<String>,
     terminal: bool,
-) -> Done<Scratch> {
+) -> Done<Prepared> {
     let bundle = rt.options.bundle(&record.pod, &record.id);
     let file = Scratch(bundle.join(format!("exec-{}.json", &new_id()[..16])));
     let path = file.0.clone();
     let written = move || {
-        let process = process(&bundle, &command, terminal)?;
+        let (process, direct) = process(&bundle, &command, terminal)?;
         let text = serde_json::to_vec(&process).map_err(io::Error::from).at("write", &path)?;
-        crate::options::private_file(&path, &text)
+        crate::options::private_file(&path, &text)?;
+        Ok(direct)
     };
-    rt.blocking.run(written).await?;
-    Ok(file)
+    let direct = rt.blocking.run(written).await?;
+    Ok(Prepared { file, direct })
 }
 
 fn output() -> Done<(pipe::Receiver, OwnedFd)> {
@@ -104,8 +120,8 @@ pub(crate) async fn sync(rt: &Arc<Runtime>, request: v1::ExecSyncRequest) -> Don
         return Err(RuntimeError::Refused("no command specified".into()));
     }
     let limit = u64::try_from(request.timeout).ok().filter(|s| *s > 0).map(Duration::from_secs);
-    let file = write_process(rt, &record, request.cmd.clone(), false).await?;
-    let done = run(rt, &record, &file.0);
+    let command = prepare(rt, &record, request.cmd.clone(), false).await?;
+    let done = run(rt, &record, &command);
     match limit {
         None => done.await,
         Some(limit) => tokio::time::timeout(limit, done)
@@ -114,11 +130,11 @@ pub(crate) async fn sync(rt: &Arc<Runtime>, request: v1::ExecSyncRequest) -> Don
     }
 }
 
-async fn run(rt: &Arc<Runtime>, record: &ContainerRecord, process: &Path) -> Done<v1::ExecSyncResponse> {
+async fn run(rt: &Arc<Runtime>, record: &ContainerRecord, command: &Prepared) -> Done<v1::ExecSyncResponse> {
     let (stdout, theirs) = output()?;
     let (stderr, theirs_too) = output()?;
     let null = fs::File::open("/dev/null").at("open", Path::new("/dev/null"))?;
-    let exec = Request::Exec { id: record.id.clone(), process: process.to_owned(), console: None };
+    let exec = command.request(&record.id, None);
     let passed = [null.as_fd(), theirs.as_fd(), theirs_too.as_fd()];
     // The command ends with this connection, so also when whoever asked goes away.
     let mut line = Line::open(&rt.socket(&record.pod), &exec, &passed).await?;

@@ -11,7 +11,7 @@ use pod_supervisor::SOCKET;
 use tokio::sync::watch;
 
 use crate::blocking::Blocking;
-use crate::error::{Done, RuntimeError};
+use crate::error::{At, Done, RuntimeError};
 use crate::events::Events;
 use crate::handlers::Handlers;
 use crate::images::Images;
@@ -20,6 +20,7 @@ use crate::options::Options;
 use crate::records::{ContainerRecord, SandboxRecord};
 use crate::sessions::Streams;
 use crate::status;
+use crate::supervisor::Program;
 
 /// A pod sandbox.
 #[derive(Debug)]
@@ -58,6 +59,7 @@ pub(crate) struct Runtime {
     pub(crate) images: Arc<dyn Images>,
     pub(crate) networks: Arc<dyn PodNetworks>,
     pub(crate) handlers: Handlers,
+    pub(crate) supervisor: Program,
     pub(crate) cgroups: LinuxCgroups,
     pub(crate) stats: LinuxStats,
     pub(crate) events: Events,
@@ -149,8 +151,10 @@ impl Runtime {
         handlers: Handlers,
         cgroups: LinuxCgroups,
         streams: Streams,
-    ) -> Self {
-        Self {
+    ) -> Done<Self> {
+        let supervisor = Program::load(&options.supervisor).at("load", &options.supervisor)?;
+        Ok(Self {
+            supervisor,
             stats: LinuxStats::new(&cgroups),
             options,
             images,
@@ -163,7 +167,7 @@ impl Runtime {
             ending: watch::Sender::new(false),
             known: Mutex::default(),
             lock: OnceLock::new(),
-        }
+        })
     }
 
     /// Keeps the lock of the folders.

@@ -80,7 +80,7 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     for dir in [rt.options.containers_root(&pod.id), rt.options.pod_run(&pod.id).join("c")] {
         crate::options::private_dir(&dir)?;
     }
-    let starting = supervisor::begin(&rt.options.supervisor, &rt.options.pod_run(&pod.id))?;
+    let starting = supervisor::begin(&rt.supervisor, &rt.options.pod_run(&pod.id))?;
     let (shared, this) = (Arc::clone(rt), pod.record());
     rt.blocking.run(move || prepare(&shared, &this)).await?;
     let started = starting.ready().await?;

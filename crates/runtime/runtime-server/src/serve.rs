@@ -65,7 +65,7 @@ impl Server {
         }
         let listen = options.listen.clone();
         let (streams, streaming) = Streams::bind().await.at("bind", Path::new("127.0.0.1:0"))?;
-        let runtime = Arc::new(Runtime::new(options, images, networks, handlers, cgroups, streams));
+        let runtime = Arc::new(Runtime::new(options, images, networks, handlers, cgroups, streams)?);
         runtime.keep(lock);
         let rest = recover::everything(&runtime).await?;
         tokio::spawn(crate::streams::serve(Arc::clone(&runtime), streaming));

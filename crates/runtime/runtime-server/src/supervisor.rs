@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -142,14 +142,37 @@ pub(crate) struct Starting {
     log: PathBuf,
 }
 
+/// The program of supervisors, as a copy in memory that nobody can write: it enters containers, where its file would be in reach of whoever
+/// has a link to `/proc/self/exe` for a program (CVE-2019-5736). All supervisors that this process starts share it.
+#[derive(Debug)]
+pub(crate) struct Program {
+    name: PathBuf,
+    sealed: fs::File,
+}
+
+impl Program {
+    pub(crate) fn load(path: &Path) -> io::Result<Self> {
+        let sealed = pentacle::SealOptions::new().executable(true).copy_and_seal(&mut fs::File::open(path)?)?;
+        Ok(Self { name: path.to_owned(), sealed })
+    }
+
+    /// A call of it, by its own name for whoever looks at processes.
+    fn call(&self) -> tokio::process::Command {
+        let mut call = tokio::process::Command::new(format!("/proc/self/fd/{}", self.sealed.as_raw_fd()));
+        call.arg0(&self.name);
+        call
+    }
+}
+
 /// Begins the supervisor of the pod of `dir`, which is loaded while its plan is made. It is a process of its own session that stays
 /// when this one ends; without a plan it ends by itself.
-pub(crate) fn begin(program: &Path, dir: &Path) -> Result<Starting, SupervisorError> {
+pub(crate) fn begin(program: &Program, dir: &Path) -> Result<Starting, SupervisorError> {
     let log = dir.join("supervisor.log");
     let words = fs::File::create(&log)?;
     // What systemd has for a service is for this process alone: `runc` would hand `NOTIFY_SOCKET` on to the container, and wait
     // for its word.
-    let child = tokio::process::Command::new(program)
+    let child = program
+        .call()
         .arg("run")
         .arg(dir)
         .stdin(Stdio::piped())

@@ -54,7 +54,7 @@ impl Supervisor {
             self.init = None;
         }
         // Processes of containers whose parents died; and, while a call is under way, those whose numbers it will tell.
-        let keep = if self.tools.is_empty() { 0 } else { MAX_STRAYS };
+        let keep = if self.tools.is_empty() && self.entering.is_empty() { 0 } else { MAX_STRAYS };
         let excess = self.strays.len().saturating_sub(keep);
         self.strays.drain(..excess);
     }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
 
-use rustix::process::{Signal, pidfd_send_signal};
+use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use super::attach::{Attached, Moved};
 use super::client::{Heard, MAX_STREAMS, MAX_WATCHERS};
@@ -42,7 +42,10 @@ impl Supervisor {
             Request::Exec { .. } | Request::Attach { .. } if !self.may_stream(client) => {
                 Answer::failed("too many commands and attachments at a time in this pod")
             }
-            Request::Exec { id, process, console } => {
+            Request::Exec { id, process, console: None, direct: true } => {
+                return self.enter(client, &id, process, fds);
+            }
+            Request::Exec { id, process, console, .. } => {
                 return self.exec(client, &id, &process, console.as_deref(), fds);
             }
             Request::Signal { id, signal } => return self.signal(client, &id, signal),
@@ -141,10 +144,8 @@ impl Supervisor {
         console: Option<&Path>,
         fds: Vec<OwnedFd>,
     ) -> io::Result<Option<Answer>> {
-        match self.containers.get(id).map(|c| &c.stage) {
-            Some(Stage::Running { .. }) => {}
-            Some(_) => return Ok(Some(Answer::failed("container is not running"))),
-            None => return Ok(Some(unknown(id))),
+        if let Err(answer) = self.running(id) {
+            return Ok(Some(answer));
         }
         self.next += 1;
         let pid_file = self.run.join(format!("pid{}", self.next));
@@ -158,6 +159,15 @@ impl Supervisor {
         let tool = Tool::start(&self.run, &self.plan, &format!("exec{}", self.next), &args, streams)?;
         self.tools.push((tool, Purpose::Exec { client, pid_file: pid_file.clone() }));
         Ok(None)
+    }
+
+    /// The first process of a container that runs.
+    pub(super) fn running(&self, id: &str) -> Result<(Pid, &OwnedFd), Answer> {
+        match self.containers.get(id).map(|c| &c.stage) {
+            Some(Stage::Running { pid, ended }) => Ok((*pid, ended)),
+            Some(_) => Err(Answer::failed("container is not running")),
+            None => Err(unknown(id)),
+        }
     }
 
     fn signal(&mut self, client: u64, id: &str, signal: i32) -> io::Result<Option<Answer>> {
@@ -220,9 +230,10 @@ impl Supervisor {
         for container in self.containers.values_mut() {
             container.detach(number);
         }
-        for exec in self.execs.iter().filter(|e| e.client == number) {
+        let begun = self.execs.iter().filter(|e| e.client == number).map(|e| &e.ended);
+        for ended in begun.chain(self.entering.iter().filter(|e| e.client == number).map(|e| &e.ended)) {
             // An error means that it ended just now.
-            let _ = pidfd_send_signal(&exec.ended, Signal::KILL);
+            let _ = pidfd_send_signal(ended, Signal::KILL);
         }
     }
 }

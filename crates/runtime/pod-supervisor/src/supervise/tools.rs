@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::record::PodPlan;
 
 /// How long a call may take before it is killed.
-const TIME_LIMIT: Duration = Duration::from_secs(120);
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// Bytes of its log that are looked at.
 const LOG_TAIL: usize = 16 << 10;
 

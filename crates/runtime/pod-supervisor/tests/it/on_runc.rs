@@ -146,7 +146,7 @@ fn processes_run_in_a_container_on_passed_descriptors() {
     let (input, to) = pipe().expect("pipe");
     let (from, output) = pipe().expect("pipe");
     let (from_err, errors) = pipe().expect("pipe");
-    let request = Request::Exec { id: "c".into(), process, console: None };
+    let request = Request::Exec { id: "c".into(), process, console: None, direct: false };
     let mut call = bed.call_with(&request, &[&input, &output, &errors]);
     drop((input, output, errors));
     assert!(matches!(call.answer(), Answer::Started { .. }));
@@ -159,7 +159,7 @@ fn processes_run_in_a_container_on_passed_descriptors() {
     assert_eq!((text.as_str(), call.answer()), ("througherr\n", Answer::Exited { exit_code: 4 }));
     // What cannot be started is told in the runtime's words.
     let process = bed.process(&["/bin/none"], false);
-    match bed.ask(&Request::Exec { id: "c".into(), process, console: None }) {
+    match bed.ask(&Request::Exec { id: "c".into(), process, console: None, direct: false }) {
         Answer::Failed { why, .. } => assert!(why.contains("/bin/none"), "{why}"),
         other => panic!("{other:?}"),
     }
@@ -170,7 +170,7 @@ fn a_process_ends_with_the_connection_that_asked_for_it() {
     let bed = bed();
     bed.run(bed.container("c", "sleep 1000", |_| ()));
     let process = bed.process(&["/bin/sleep", "1000"], false);
-    let mut call = bed.call(&Request::Exec { id: "c".into(), process, console: None });
+    let mut call = bed.call(&Request::Exec { id: "c".into(), process, console: None, direct: false });
     let Answer::Started { pid, .. } = call.answer() else { panic!("not started") };
     assert!(fs::exists(format!("/proc/{pid}")).expect("proc"));
     drop(call);
@@ -191,7 +191,7 @@ fn a_terminal_is_one_stream_with_a_size() {
     let path = bed.dir.path().join("console");
     let listener = UnixListener::bind(&path).expect("listen");
     let process = bed.process(&["/bin/sh", "-c", "echo hello; exit 2"], true);
-    let mut call = bed.call(&Request::Exec { id: "c".into(), process, console: Some(path) });
+    let mut call = bed.call(&Request::Exec { id: "c".into(), process, console: Some(path), direct: false });
     let (stream, _) = listener.accept().expect("runc");
     let mut passed = Vec::new();
     pod_supervisor::fds::receive(&stream, &mut [0; 4096], &mut passed).expect("terminal");

@@ -134,16 +134,15 @@ async fn run(rt: &Arc<Runtime>, command: &Command, client: &mut Client) -> Done<
         };
         return relay(&record.id, line, ends, client, resize).await;
     };
-    let file = exec::write_process(rt, &record, words.clone(), command.tty).await?;
+    let prepared = exec::prepare(rt, &record, words.clone(), command.tty).await?;
     if command.tty {
         let console = Console::listen(rt, &record.pod)?;
-        let request =
-            Request::Exec { id: record.id.clone(), process: file.0.clone(), console: Some(console.path.clone()) };
+        let request = prepared.request(&record.id, Some(console.path.clone()));
         let line = Line::open(&socket, &request, &[]).await?;
         return with_terminal(&record.id, line, console, client).await;
     }
     let (ends, theirs) = pipes(command, true).at("make", std::path::Path::new("pipe"))?;
-    let request = Request::Exec { id: record.id.clone(), process: file.0.clone(), console: None };
+    let request = prepared.request(&record.id, None);
     let passed: Vec<_> = theirs.iter().flatten().map(AsFd::as_fd).collect();
     let line = Line::open(&socket, &request, &passed).await?;
     drop(theirs);

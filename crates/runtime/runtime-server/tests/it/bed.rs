@@ -75,7 +75,7 @@ impl Bed {
         }
         fs::copy("/bin/busybox", root.join("bin/busybox")).expect("busybox-static is installed");
         for name in
-            ["sh", "cat", "echo", "sleep", "hostname", "id", "ip", "ls", "touch", "wc", "yes", "head", "stty", "nc"]
+            ["sh", "cat", "echo", "sleep", "hostname", "id", "ip", "ls", "touch", "wc", "readlink", "yes", "head", "stty", "nc"]
         {
             std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).expect("link");
         }

@@ -3,6 +3,7 @@
 
 mod asked;
 mod bed;
+mod confined;
 mod faults;
 mod on_runc;
 mod streams;

@@ -1,0 +1,77 @@
+//! The cgroups of a container, as its first process is in them.
+
+use std::path::PathBuf;
+
+/// Files `cgroup.procs` of the cgroups in `/proc/PID/cgroup`, by the node's `/proc/self/mountinfo`. A hierarchy that is mounted nowhere has
+/// none: nobody could have put the container into a group of it.
+pub(super) fn files(cgroup: &str, mountinfo: &str) -> Vec<PathBuf> {
+    let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::of).collect();
+    let file = |line: &str| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let mount = mounts.iter().find(|m| m.has(controllers))?;
+        let within = path.strip_prefix(mount.root).or_else(|| (mount.root == "/").then_some(path))?;
+        Some(PathBuf::from(mount.at).join(within.trim_start_matches('/')).join("cgroup.procs"))
+    };
+    cgroup.lines().filter_map(file).collect()
+}
+
+/// A hierarchy.
+struct Mount<'a> {
+    /// Which of its groups is seen at the top.
+    root: &'a str,
+    at: &'a str,
+    /// Options of the file system: its controllers, or its name. `None`: version 2.
+    controllers: Option<Vec<&'a str>>,
+}
+
+impl<'a> Mount<'a> {
+    fn of(line: &'a str) -> Option<Self> {
+        let (mount, kind) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(3);
+        let (root, at) = (mount.next()?, mount.next()?);
+        let mut kind = kind.split(' ');
+        let controllers = match kind.next()? {
+            "cgroup" => Some(kind.nth(1)?.split(',').collect()),
+            "cgroup2" => None,
+            _ => return None,
+        };
+        Some(Self { root, at, controllers })
+    }
+
+    /// `controllers` as `/proc/PID/cgroup` has them: empty for version 2.
+    fn has(&self, controllers: &str) -> bool {
+        match &self.controllers {
+            None => controllers.is_empty(),
+            Some(ours) => !controllers.is_empty() && controllers.split(',').all(|c| ours.contains(&c)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_hierarchy_has_its_group() {
+        let mounts = "25 20 0:22 / /sys/fs/cgroup ro - tmpfs tmpfs ro,mode=755\n\
+            26 25 0:23 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelegate\n\
+            27 25 0:24 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd\n\
+            28 25 0:25 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
+            29 25 0:26 /docker/x /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
+            30 25 0:27 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
+        let groups = "9:pids:/docker/x/pod/c\n8:cpu,cpuacct:/pod/c\n5:rdma:/\n1:name=systemd:/a.slice\n0::/pod/c\n";
+        let files = files(groups, mounts);
+        let want = ["pids/pod/c", "cpu,cpuacct/pod/c", "systemd/a.slice", "unified/pod/c"];
+        let want = want.map(|g| PathBuf::from("/sys/fs/cgroup").join(g).join("cgroup.procs"));
+        assert_eq!(files, want);
+    }
+
+    #[test]
+    fn the_top_of_version_2_is_a_group_like_others() {
+        let mounts = "26 25 0:23 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        assert_eq!(files("0::/\n", mounts), [PathBuf::from("/sys/fs/cgroup/cgroup.procs")]);
+        assert_eq!(files("0::/a:b/c\n", mounts), [PathBuf::from("/sys/fs/cgroup/a:b/c/cgroup.procs")]);
+        assert!(files("", mounts).is_empty());
+    }
+}

@@ -1,0 +1,115 @@
+//! What holds containers in, and that commands in them are held as they are, whether the supervisor runs them or the OCI runtime.
+
+use cri_api::v1;
+use cri_api::v1::security_profile::ProfileType;
+
+use crate::bed::Bed;
+use crate::on_runc::{Client, container, exec, exited, run_pod, running, stop_pod};
+
+/// What a process says of itself. The shell is asked, as whatever it starts has other numbers.
+const LOOK: &str = "b=/bin/busybox; $b grep -E '^(Cap|NoNew|Seccomp:|Groups|Uid|Gid|Umask|SigBlk)' /proc/self/status; \
+    $b grep ^SigIgn: /proc/self/status | $b tail -c 9 | $b cut -c2-; \
+    $b sort /proc/self/cgroup; $b cat /proc/self/mountinfo /proc/self/limits /proc/self/oom_score_adj; \
+    for n in cgroup ipc mnt net pid user uts; do $b readlink /proc/self/ns/$n; done; \
+    echo $($b ls /proc/$$/fd); $b env | $b grep -v -e ^_= -e ^SHLVL= -e ^OLDPWD= | $b sort; $b pwd";
+
+/// What a container's first process says of itself, and what a command in it says.
+async fn both(client: &mut Client, bed: &Bed, pod: &str, config: v1::ContainerConfig) -> [Vec<String>; 2] {
+    let log = config.log_path.clone();
+    let id = running(client, pod, config).await;
+    let command = exec(client, &id, LOOK, 10).await.expect("a command");
+    assert_eq!(command.exit_code, 0, "{}", String::from_utf8_lossy(&command.stderr));
+    let command = String::from_utf8(command.stdout).expect("text").lines().map(str::to_owned).collect();
+    exec(client, &id, "touch /tmp/done", 10).await.expect("told");
+    assert_eq!(exited(client, &id).await.exit_code, 0);
+    let lines = bed.lines("confined", &log);
+    [lines.iter().filter_map(|l| l.strip_prefix("stdout F ")).map(str::to_owned).collect(), command]
+}
+
+fn context(config: &mut v1::ContainerConfig) -> &mut v1::LinuxContainerSecurityContext {
+    config.linux.as_mut().and_then(|l| l.security_context.as_mut()).expect("a context")
+}
+
+fn profile(kind: ProfileType) -> v1::SecurityProfile {
+    v1::SecurityProfile { profile_type: kind.into(), localhost_ref: String::new() }
+}
+
+#[tokio::test]
+async fn commands_are_confined_as_their_container_is() {
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("confined")).await.expect("a sandbox");
+    std::fs::set_permissions(
+        bed.dir.path().join("images/box/rootfs/tmp"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o1777),
+    )
+    .expect("for all");
+    let script = format!("{LOOK}; until [ -e /tmp/done ]; do sleep 0.05; done");
+    let (by_runtime, free) = (ProfileType::RuntimeDefault, ProfileType::Unconfined);
+    for (name, user, no_new_privs, profile) in [
+        ("guarded-root", 0, false, by_runtime),
+        ("guarded-user", 1000, false, by_runtime),
+        ("root", 0, false, free),
+        ("user", 1000, false, free),
+        ("unknown-user", 4711, false, free),
+        ("bare-root", 0, true, free),
+        ("bare-user", 1000, true, free),
+    ] {
+        let mut config = container(name, &script);
+        config.working_dir = "/not/yet/there".into();
+        let resources = config.linux.as_mut().and_then(|l| l.resources.as_mut());
+        resources.expect("resources").oom_score_adj = 321;
+        let context = context(&mut config);
+        context.run_as_user = Some(v1::Int64Value { value: user });
+        context.no_new_privs = no_new_privs;
+        context.supplemental_groups = vec![50, 60];
+        context.seccomp = Some(self::profile(profile));
+        let [first, command] = both(&mut client, &bed, &pod, config).await;
+        let other: Vec<_> = first.iter().zip(&command).filter(|(a, b)| a != b).collect();
+        assert!(other.is_empty() && first.len() == command.len(), "{name}: {other:#?}");
+        let has = |line: &str| assert!(first.iter().any(|l| l == line), "{name}: {line} is not in\n{first:#?}");
+        has(&format!("Seccomp:\t{}", if profile == free { 0 } else { 2 }));
+        has(&format!("NoNewPrivs:\t{}", u8::from(no_new_privs)));
+        has("/not/yet/there");
+        has("HOME=/");
+        has("321");
+        if user != 0 {
+            has("CapEff:\t0000000000000000");
+        }
+    }
+    stop_pod(&mut client, &pod).await.expect("stopped");
+}
+
+/// Whoever shapes the files of a container must not have them loaded by who enters it, nor keep that one busy.
+#[tokio::test]
+async fn files_of_a_container_do_nothing_to_who_enters_it() {
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("traps")).await.expect("a sandbox");
+    let mut config = container("main", "exec sleep 1000");
+    context(&mut config).seccomp = Some(profile(ProfileType::Unconfined));
+    let id = running(&mut client, &pod, config).await;
+    let set = "b=/bin/busybox; $b rm /etc/passwd; $b mkfifo /etc/passwd; echo 'passwd: evil' > /etc/nsswitch.conf; \
+        $b mkdir -p /lib; $b mkfifo /lib/libnss_evil.so.2; $b mkfifo /pipe; $b chmod 755 /pipe";
+    assert_eq!(exec(&mut client, &id, set, 10).await.expect("a command").exit_code, 0);
+    let seen = exec(&mut client, &id, "echo $HOME; readlink /proc/self/exe", 10).await.expect("a command");
+    assert_eq!(String::from_utf8_lossy(&seen.stdout), "/\n/bin/busybox\n");
+    for (program, words) in [
+        ("/pipe", "permission denied"),
+        ("nothing", "exec: \"nothing\": executable file not found in $PATH"),
+        ("/nothing", "exec: \"/nothing\": stat /nothing: no such file or directory"),
+        ("/etc", "exec: \"/etc\": is a directory"),
+    ] {
+        let request = v1::ExecSyncRequest { container_id: id.clone(), cmd: vec![program.into()], timeout: 10 };
+        let refused = client.exec_sync(request).await.expect_err("no program");
+        assert!(refused.message().contains("exec failed: unable to start container process: "), "{refused}");
+        assert!(refused.message().contains(words), "{refused}");
+    }
+    // What would run as the interpreter of a script that names `/proc/self/exe`, and could be written to, is no file of the node.
+    let program = format!("/proc/{}/exe", bed.supervisor_of(&pod).as_raw_nonzero());
+    assert!(std::fs::read_link(&program).expect("a program").to_string_lossy().starts_with("/memfd:"));
+    assert!(std::fs::OpenOptions::new().write(true).open(&program).is_err());
+    let still = exec(&mut client, &id, "echo fine", 10).await.expect("a command");
+    assert_eq!(still.stdout, b"fine\n");
+    stop_pod(&mut client, &pod).await.expect("stopped");
+}
