@@ -1,6 +1,6 @@
 //! Commands that the supervisor runs itself (`bosun-pod exec`), until they have begun.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -15,7 +15,7 @@ use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 use super::tools::{TIME_LIMIT, watched};
 use super::{Exec, Supervisor};
 use crate::command::{MAX_ORDER, Order};
-use crate::wire::{Answer, frame};
+use crate::wire::{Answer, MAX_FDS, frame};
 use crate::{clock, fds, hold};
 
 /// A process that is about to become a command.
@@ -66,8 +66,11 @@ impl Supervisor {
         client: u64,
         id: &str,
         process: PathBuf,
-        streams: Vec<OwnedFd>,
+        mut streams: Vec<OwnedFd>,
     ) -> io::Result<Option<Answer>> {
+        while streams.len() < MAX_FDS {
+            streams.push(OpenOptions::new().read(true).write(true).open("/dev/null")?.into());
+        }
         let (pid, first) = match self.running(id) {
             Ok(first) => first,
             Err(answer) => return Ok(Some(answer)),

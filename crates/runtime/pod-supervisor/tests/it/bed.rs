@@ -197,8 +197,9 @@ impl Bed {
     /// A file with the process of an exec.
     pub(crate) fn process(&self, args: &[&str], terminal: bool) -> PathBuf {
         let path = self.dir.path().join("process.json");
-        let process =
-            json!({"terminal": terminal, "cwd": "/", "args": args, "env": ["PATH=/bin"], "user": {"uid": 0, "gid": 0}});
+        let none = json!({"bounding": [], "effective": [], "permitted": []});
+        let process = json!({"terminal": terminal, "cwd": "/", "args": args, "env": ["PATH=/bin"],
+            "user": {"uid": 0, "gid": 0}, "capabilities": none});
         fs::write(&path, process.to_string()).expect("process");
         path
     }

@@ -142,11 +142,17 @@ fn a_log_goes_on_in_a_new_file_after_it_was_renamed() {
 fn processes_run_in_a_container_on_passed_descriptors() {
     let bed = bed();
     bed.run(bed.container("c", "sleep 1000", |_| ()));
+    passed_descriptors(&bed, false);
+    passed_descriptors(&bed, true);
+}
+
+/// `direct`: by the supervisor itself, and not by the OCI runtime.
+fn passed_descriptors(bed: &Bed, direct: bool) {
     let process = bed.process(&["/bin/sh", "-c", "cat; echo err >&2; exit 4"], false);
     let (input, to) = pipe().expect("pipe");
     let (from, output) = pipe().expect("pipe");
     let (from_err, errors) = pipe().expect("pipe");
-    let request = Request::Exec { id: "c".into(), process, console: None, direct: false };
+    let request = Request::Exec { id: "c".into(), process, console: None, direct };
     let mut call = bed.call_with(&request, &[&input, &output, &errors]);
     drop((input, output, errors));
     assert!(matches!(call.answer(), Answer::Started { .. }));
@@ -158,9 +164,10 @@ fn processes_run_in_a_container_on_passed_descriptors() {
     File::from(from_err).read_to_string(&mut text).expect("read");
     assert_eq!((text.as_str(), call.answer()), ("througherr\n", Answer::Exited { exit_code: 4 }));
     // What cannot be started is told in the runtime's words.
+    let words = "unable to start container process: exec: \"/bin/none\": stat /bin/none: no such file or directory";
     let process = bed.process(&["/bin/none"], false);
-    match bed.ask(&Request::Exec { id: "c".into(), process, console: None, direct: false }) {
-        Answer::Failed { why, .. } => assert!(why.contains("/bin/none"), "{why}"),
+    match bed.ask(&Request::Exec { id: "c".into(), process, console: None, direct }) {
+        Answer::Failed { why, .. } => assert!(why.contains(words), "{why}"),
         other => panic!("{other:?}"),
     }
 }
@@ -169,12 +176,14 @@ fn processes_run_in_a_container_on_passed_descriptors() {
 fn a_process_ends_with_the_connection_that_asked_for_it() {
     let bed = bed();
     bed.run(bed.container("c", "sleep 1000", |_| ()));
-    let process = bed.process(&["/bin/sleep", "1000"], false);
-    let mut call = bed.call(&Request::Exec { id: "c".into(), process, console: None, direct: false });
-    let Answer::Started { pid, .. } = call.answer() else { panic!("not started") };
-    assert!(fs::exists(format!("/proc/{pid}")).expect("proc"));
-    drop(call);
-    until("it ends", || (!fs::exists(format!("/proc/{pid}")).expect("proc")).then_some(()));
+    for direct in [false, true] {
+        let process = bed.process(&["/bin/sleep", "1000"], false);
+        let mut call = bed.call(&Request::Exec { id: "c".into(), process, console: None, direct });
+        let Answer::Started { pid, .. } = call.answer() else { panic!("not started") };
+        assert!(fs::exists(format!("/proc/{pid}")).expect("proc"));
+        drop(call);
+        until("it ends", || (!fs::exists(format!("/proc/{pid}")).expect("proc")).then_some(()));
+    }
 }
 
 #[test]
