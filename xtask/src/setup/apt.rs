@@ -5,14 +5,15 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 /// Who installs holds it: apt serves one at a time, and its own patience is not for all of its locks.
-const LOCK: &str = "/run/lock/bosun-xtask-apt";
+const LOCK: &str = "/run/bosun-xtask-apt.lock";
 
 /// Installs Debian packages, after whoever else does so from here.
 pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
     if Command::new("apt-get").arg("--version").output().is_err() {
         bail!("no apt-get here: install these by hand: {}", packages.join(" "));
     }
-    let lock = std::fs::File::create(LOCK).with_context(|| format!("cannot write {LOCK}"))?;
+    let lock = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(LOCK);
+    let lock = lock.with_context(|| format!("cannot write {LOCK}"))?;
     lock.lock().with_context(|| format!("cannot lock {LOCK}"))?;
     println!("  step     apt-get update");
     apt(&["update", "-qq"])?;

@@ -1,15 +1,17 @@
-//! `bosun-pod exec`: becomes a command in a container, as an OCI runtime would make it, which a start of such a program takes ten times as
-//! long for.
+//! `bosun-pod exec` and `enter`: a command in a container, as an OCI runtime would make it, which a start of such a program takes several
+//! times as long for.
 //!
 //! Only where nothing is asked for that an OCI runtime has to do: no terminal, no users of the pod's own, no seccomp profile, no label or profile
 //! of a security module (`runtime-server` decides that, and the supervisor's [`crate::wire::Request::Exec`] says it). What is left is what `runc exec`
-//! does, in its order: cgroups, limits, session keyring, namespaces, user, capabilities, program.
+//! does: cgroups, session keyring, namespaces, limits, user, capabilities, program. The supervisor waits for none of it: it starts `exec`, which
+//! is a process of the node's until its end, and reaps what becomes of `enter`.
 //!
-//! Nothing of the container is trusted: it is entered last, and from then on no program is started but the command, no library of it
+//! Nothing of the container is trusted: its mounts are entered last, and from then on no program is started but the command, no library of it
 //! is loaded (`/etc/passwd` is read here, and not by the C library, which would load what `/etc/nsswitch.conf` names), and descriptors
 //! that lead out are closed with the start of the command.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,22 +19,27 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use rustix::fs::{Gid, Mode, OFlags, Uid};
+use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, ThreadNameSpaceType};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::capabilities::CAPABILITIES;
-use crate::fds;
-use crate::wire::unframe;
+use crate::wire::{frame, unframe};
+use crate::{fds, hold};
 
 mod find;
 mod groups;
 
 use find::{find, words};
 
+/// What is told before the number of the process that is about to become the command.
+pub(crate) const PID: &str = "pid ";
+/// What is told when only the program is missing.
+pub(crate) const BEGIN: &str = "begin\n";
 /// Bytes of an order, and of what it says went wrong.
 pub(crate) const MAX_ORDER: usize = 64 << 10;
 /// Bytes of the file with the process.
@@ -53,9 +60,9 @@ pub(crate) struct Order {
     pub(crate) cgroups: String,
 }
 
-/// `process` of an OCI spec, as far as it matters here; whoever asks looks that nothing else is in it.
+/// `process` of an OCI spec, as far as it can be here. A part that is not known is refused: a later server may think that it is.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Process {
     args: Vec<String>,
     #[serde(default)]
@@ -68,10 +75,13 @@ struct Process {
     #[serde(default)]
     no_new_privileges: bool,
     oom_score_adj: Option<i32>,
+    /// Never with one.
+    #[serde(default, rename = "terminal")]
+    _terminal: bool,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct User {
     uid: u32,
     gid: u32,
@@ -82,6 +92,7 @@ struct User {
 
 /// Without them, nobody would know what to take away.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Capabilities {
     bounding: Vec<String>,
     effective: Vec<String>,
@@ -93,6 +104,7 @@ struct Capabilities {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Limit {
     #[serde(rename = "type")]
     kind: String,
@@ -100,46 +112,64 @@ struct Limit {
     hard: u64,
 }
 
-/// What of the node is needed, looked at before the container is entered.
-struct Ready {
-    process: Process,
-    container: OwnedFd,
+/// What the second process is told, which is in the container but for its mounts.
+#[derive(Debug, Serialize, Deserialize)]
+struct Inner {
     /// The number of the kernel's last capability.
     last_capability: u32,
 }
 
-/// Becomes the command that its standard input, a socket, tells of. Nothing is said there when the command has begun: the socket is closed then.
+/// Begins the command that its standard input, a socket, tells of: what is to be done on the node's side, and all namespaces of the container but
+/// the one of mounts. A PID namespace is for children, so another process goes on ([`enter`]); the number of that is told.
 ///
 /// # Errors
-/// What it is was told over the socket, in the words of `runc`; nothing is to be said on its streams, which may be the command's.
-pub fn exec() -> io::Result<std::convert::Infallible> {
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // What whoever started the supervisor left open leads out of the container.
-    close_fds::set_fds_cloexec(FIRST_OPEN, &[]);
+/// What it is was told over the socket, in the words of `runc`.
+pub fn exec() -> io::Result<()> {
+    guard()?;
+    let told = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    begin(&told).inspect_err(|failed| say_failed(&told, failed))
+}
+
+/// Becomes the command: mounts, user, capabilities, program. Nothing of it is to be said on streams, which may be the command's.
+///
+/// # Errors
+/// What it is was told over the socket of who asked, in the words of `runc`.
+pub fn enter() -> io::Result<Infallible> {
+    guard()?;
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    become_command(&socket).inspect_err(|failed| {
-        let told = format!("exec failed: unable to start container process: {failed}");
-        // Whoever would read it may be gone.
-        let _ = (&socket).write_all(&told.as_bytes()[..told.len().min(MAX_ORDER)]);
-    })
+    let (inner, passed): (Inner, _) = receive(&socket)?;
+    let [input, output, error, container, process, told] = exactly(passed)?;
+    let told = UnixStream::from(told);
+    let process = File::from(process);
+    let done = become_command(&inner, &container, process, [input, output, error], &told);
+    done.inspect_err(|failed| say_failed(&told, failed))
 }
 
-fn become_command(socket: &UnixStream) -> io::Result<std::convert::Infallible> {
-    let (order, mut streams) = receive(socket)?;
-    let missing = || io::Error::other("a descriptor is missing");
-    let container = streams.pop().ok_or_else(missing)?;
-    let streams = <[OwnedFd; 3]>::try_from(streams).map_err(|_| missing())?;
-    enter(ready(&order, container)?, streams)
+/// Nobody looks into this process, and nothing that whoever started the supervisor left open gets into the container.
+fn guard() -> io::Result<()> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    close_fds::set_fds_cloexec(FIRST_OPEN, &[]);
+    Ok(())
 }
 
-/// The order, whole, with the descriptors.
-fn receive(socket: &UnixStream) -> io::Result<(Order, Vec<OwnedFd>)> {
-    let (mut incoming, mut streams, mut buffer) = (Vec::new(), Vec::new(), [0; 4096]);
+fn say_failed(mut told: &UnixStream, failed: &io::Error) {
+    let words = format!("exec failed: unable to start container process: {failed}");
+    // Whoever would read it may be gone.
+    let _ = told.write_all(&words.as_bytes()[..words.len().min(MAX_ORDER)]);
+}
+
+fn exactly<const N: usize>(passed: Vec<OwnedFd>) -> io::Result<[OwnedFd; N]> {
+    passed.try_into().map_err(|_| io::Error::other("a descriptor is missing"))
+}
+
+/// A message, whole, with its descriptors.
+fn receive<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T, Vec<OwnedFd>)> {
+    let (mut incoming, mut passed, mut buffer) = (Vec::new(), Vec::new(), [0; 4096]);
     loop {
-        if let Some(order) = unframe(&mut incoming, MAX_ORDER).map_err(io::Error::other)? {
-            return Ok((order, streams));
+        if let Some(message) = unframe(&mut incoming, MAX_ORDER).map_err(io::Error::other)? {
+            return Ok((message, passed));
         }
-        match fds::receive(socket, &mut buffer, &mut streams) {
+        match fds::receive(socket, &mut buffer, &mut passed) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => incoming.extend_from_slice(&buffer[..count]),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -148,29 +178,31 @@ fn receive(socket: &UnixStream) -> io::Result<(Order, Vec<OwnedFd>)> {
     }
 }
 
-/// All that is done on the node's side.
-fn ready(order: &Order, container: OwnedFd) -> io::Result<Ready> {
-    let at = |path: &Path| {
-        let path = path.display().to_string();
-        move |e: io::Error| io::Error::new(e.kind(), format!("{path}: {e}"))
-    };
+fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    let path = path.display().to_string();
+    move |e| io::Error::new(e.kind(), format!("{path}: {e}"))
+}
+
+fn read_process(file: impl Read) -> io::Result<Process> {
     let mut text = Vec::new();
-    File::open(&order.process).and_then(|f| f.take(MAX_PROCESS).read_to_end(&mut text)).map_err(at(&order.process))?;
-    let process: Process = serde_json::from_slice(&text).map_err(io::Error::from).map_err(at(&order.process))?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    file.take(MAX_PROCESS).read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// All that is done on the node's side; what is done here goes over to the second process.
+fn begin(mut told: &UnixStream) -> io::Result<()> {
+    let (order, passed): (Order, _) = receive(told)?;
+    let [input, output, error, container] = exactly(passed)?;
+    let open = || File::open(&order.process).map_err(at(&order.process));
+    let process = read_process(open()?).map_err(at(&order.process))?;
     let last_capability = fs::read_to_string("/proc/sys/kernel/cap_last_cap")?;
     let last_capability = last_capability.trim().parse().map_err(io::Error::other)?;
-    for file in groups::files(&order.cgroups, &mounts) {
+    // First: from here on whoever ends the container ends this, too.
+    for file in groups::files(&order.cgroups, &fs::read_to_string("/proc/self/mountinfo")?)? {
         fs::write(&file, "0").map_err(at(&file))?;
     }
     if let Some(score) = process.oom_score_adj {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
-    }
-    for limit in &process.rlimits {
-        let kind = resource(&limit.kind).ok_or_else(|| io::Error::other(format!("no such limit: {}", limit.kind)))?;
-        // The kernel's infinity is the largest number, and rustix's is none.
-        let value = |n: u64| Some(n).filter(|n| *n != u64::MAX);
-        rustix::process::setrlimit(kind, Rlimit { current: value(limit.soft), maximum: value(limit.hard) })?;
     }
     // As runc names the one that it makes for a container.
     match keyutils::Keyring::join_session(format!("_ses.{}", order.id)) {
@@ -179,20 +211,43 @@ fn ready(order: &Order, container: OwnedFd) -> io::Result<Ready> {
         Err(e) if e.0 == rustix::io::Errno::NOSYS.raw_os_error() => {}
         Err(e) => return Err(io::Error::other(format!("session keyring: {}", io::Error::from_raw_os_error(e.0)))),
     }
-    // Whoever started the supervisor may have had it otherwise.
-    rustix::process::setsid()?;
-    Ok(Ready { process, container, last_capability })
+    let (to, theirs) = UnixStream::pair()?;
+    let message = frame(&Inner { last_capability }, MAX_ORDER).map_err(io::Error::other)?;
+    let process = open()?;
+    let passed = [input.as_fd(), output.as_fd(), error.as_fd(), container.as_fd(), process.as_fd(), told.as_fd()];
+    fds::send(&to, &message, &passed)?;
+    let mut next = Command::new(hold::ME);
+    next.arg0("bosun-pod").arg("enter").env_clear().current_dir("/");
+    next.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    // All but its mounts: this program's file is among those of the node.
+    let namespaces = ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
+        | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
+        | ThreadNameSpaceType::NETWORK
+        | ThreadNameSpaceType::CONTROL_GROUP
+        | ThreadNameSpaceType::PROCESS_ID;
+    rustix::thread::move_into_thread_name_spaces(container.as_fd(), namespaces)?;
+    let pid = next.spawn()?.id();
+    told.write_all(format!("{PID}{pid}\n").as_bytes())
 }
 
 /// The container's side, to the end.
-fn enter(ready: Ready, streams: [OwnedFd; 3]) -> io::Result<std::convert::Infallible> {
-    let process = &ready.process;
-    let namespaces = ThreadNameSpaceType::MOUNT
-        | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
-        | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
-        | ThreadNameSpaceType::NETWORK
-        | ThreadNameSpaceType::CONTROL_GROUP;
-    rustix::thread::move_into_thread_name_spaces(ready.container.as_fd(), namespaces)?;
+fn become_command(
+    inner: &Inner,
+    container: &OwnedFd,
+    process: File,
+    streams: [OwnedFd; 3],
+    mut told: &UnixStream,
+) -> io::Result<Infallible> {
+    rustix::thread::move_into_thread_name_spaces(container.as_fd(), ThreadNameSpaceType::MOUNT)?;
+    let process = &read_process(process)?;
+    // Whoever started the supervisor may have had it otherwise.
+    rustix::process::setsid()?;
+    for limit in &process.rlimits {
+        let kind = resource(&limit.kind).ok_or_else(|| io::Error::other(format!("no such limit: {}", limit.kind)))?;
+        // The kernel's infinity is the largest number, and rustix's is none.
+        let value = |n: u64| Some(n).filter(|n| *n != u64::MAX);
+        rustix::process::setrlimit(kind, Rlimit { current: value(limit.soft), maximum: value(limit.hard) })?;
+    }
     if let Some(umask) = process.user.umask {
         rustix::process::umask(Mode::from_bits_truncate(umask));
     }
@@ -202,7 +257,7 @@ fn enter(ready: Ready, streams: [OwnedFd; 3]) -> io::Result<std::convert::Infall
         rustix::thread::set_no_new_privs(true)?;
     }
     let sets = Sets::of(&process.capabilities)?;
-    for number in 0..=ready.last_capability {
+    for number in 0..=inner.last_capability {
         let one = CapabilitySet::from_bits_retain(1 << number);
         if !sets.bounding.contains(one) {
             rustix::thread::remove_capability_from_bounding_set(one)?;
@@ -224,6 +279,7 @@ fn enter(ready: Ready, streams: [OwnedFd; 3]) -> io::Result<std::convert::Infall
     command.arg0(name).args(&process.args[1..]).env_clear().envs(&environment);
     let [input, output, error] = streams;
     command.stdin(input).stdout(output).stderr(error);
+    told.write_all(BEGIN.as_bytes())?;
     Err(io::Error::other(format!("exec {}: {}", program.display(), words(&command.exec()))))
 }
 
@@ -258,12 +314,12 @@ fn home(passwd: &str, uid: u32) -> Option<String> {
     passwd.lines().find_map(of)
 }
 
-/// The command's streams are its user's, who may open them by their names again.
+/// The command's streams are its user's, who may open them by their names again; devices and files are somebody's already.
 fn give(streams: &[OwnedFd; 3], uid: u32) -> io::Result<()> {
-    let null = rustix::fs::stat("/dev/null").map(|facts| facts.st_rdev);
     for stream in streams {
         let facts = rustix::fs::fstat(stream)?;
-        if facts.st_uid == uid || null == Ok(facts.st_rdev) {
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        if facts.st_uid == uid || !matches!(kind, FileType::Fifo | FileType::Socket) {
             continue;
         }
         match rustix::fs::fchown(stream, Some(Uid::from_raw(uid)), None) {

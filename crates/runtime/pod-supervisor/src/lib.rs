@@ -29,7 +29,7 @@ pub mod wire;
 
 pub use capabilities::CAPABILITIES;
 pub use clock::now;
-pub use command::exec;
+pub use command::{enter, exec};
 pub use hold::{hold, init};
 pub use record::{ContainerPlan, ExitRecord, Held, IdRange, NamespacePlan, PodPlan};
 pub use supervise::supervise;

@@ -1,4 +1,4 @@
-//! `bosun-pod run|hold|init|exec`: see the crate's documentation.
+//! `bosun-pod run|hold|init|exec|enter`: see the crate's documentation.
 
 #![forbid(unsafe_code)]
 
@@ -11,10 +11,14 @@ fn main() -> ExitCode {
     debug_assert!(named.is_ok());
     let mut args = std::env::args_os().skip(1);
     let (verb, dir) = (args.next(), args.next());
-    if verb.as_deref().is_some_and(|v| v == "exec") {
-        // Why it came back has been told, and its streams are a command's.
-        let _ = pod_supervisor::exec();
-        return ExitCode::FAILURE;
+    // Why these failed has been told, and their streams may be a command's.
+    match verb.as_deref().and_then(|v| v.to_str()) {
+        Some("exec") => return if pod_supervisor::exec().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE },
+        Some("enter") => {
+            let _ = pod_supervisor::enter();
+            return ExitCode::FAILURE;
+        }
+        _ => {}
     }
     let done = match (verb.as_deref().and_then(|v| v.to_str()), &dir) {
         (Some("run"), Some(dir)) => pod_supervisor::supervise(Path::new(dir)),

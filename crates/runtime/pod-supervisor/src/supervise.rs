@@ -172,6 +172,7 @@ impl Supervisor {
             for turn in turns {
                 self.take(turn);
             }
+            self.end_late();
             self.reap();
         }
         if let Some((pid, _)) = &self.init {
@@ -191,7 +192,7 @@ impl Supervisor {
         let now = Instant::now();
         let soon = Duration::from_millis(100);
         let calls = self.tools.iter().map(|(tool, _)| tool.time_left(now).unwrap_or(soon));
-        let calls = calls.chain(self.entering.iter().map(|e| e.time_left(now).unwrap_or(soon)));
+        let calls = calls.chain(self.entering.iter().map(|e| e.time_left(now)));
         let strays = self.containers.values().any(|c| matches!(c.stage, Stage::Running { .. })).then_some(STRAYS);
         let shortest = calls.chain(strays).min();
         let shortest = shortest.and_then(|d| Timespec::try_from(d).ok());
@@ -209,7 +210,7 @@ impl Supervisor {
         all.push((Turn::Listener, self.listener.as_fd(), read));
         all.extend(self.clients.iter().map(|(n, c)| (Turn::Client(*n), c.stream.as_fd(), read)));
         all.extend(self.tools.iter().map(|(tool, _)| (Turn::Child, tool.ended.as_fd(), read)));
-        all.extend(self.entering.iter().map(|e| (Turn::Entering(e.pid), e.told.as_fd(), read)));
+        all.extend(self.entering.iter().map(|e| (Turn::Entering(e.helper), e.told.as_fd(), read)));
         all.extend(self.execs.iter().map(|e| (Turn::Child, e.ended.as_fd(), read)));
         all.extend(self.init.iter().map(|(_, ended)| (Turn::Child, ended.as_fd(), read)));
         for (id, c) in &self.containers {

@@ -17,7 +17,7 @@ pub const MAX_ANSWER: usize = 256 << 10;
 /// Descriptors that come with a request: standard input, output, error.
 pub const MAX_FDS: usize = 3;
 /// Descriptors in a message of any kind.
-pub(crate) const MAX_PASSED: usize = MAX_FDS + 1;
+pub(crate) const MAX_PASSED: usize = MAX_FDS + 3;
 
 /// What a supervisor can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,6 +15,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 use crate::error::{At, Done, RuntimeError};
+use crate::node;
 use crate::records::ContainerRecord;
 use crate::runtime::{Container, Runtime, new_id};
 use crate::supervisor::{Line, SupervisorError, checked};
@@ -36,7 +37,7 @@ fn process(bundle: &Path, command: &[String], terminal: bool) -> Done<(Process, 
     let missing = || RuntimeError::Refused("the container has no process".into());
     let mut process = spec.process().clone().ok_or_else(missing)?;
     process.set_args(Some(command.to_vec())).set_terminal(Some(terminal));
-    let direct = container_spec::is_plain_command(&spec, &process);
+    let direct = container_spec::is_plain_command(&spec, &process) && node::joins_by_pidfd();
     Ok((process, direct))
 }
 

@@ -48,6 +48,16 @@ async fn features(program: &Path) -> Option<serde_json::Value> {
     serde_json::from_slice(&out.stdout).ok()
 }
 
+/// Whether the kernel lets a process join all namespaces of another one at once (Linux 5.8), which commands are begun by.
+pub(crate) fn joins_by_pidfd() -> bool {
+    is_since(&rustix::system::uname().release().to_string_lossy(), (5, 8))
+}
+
+fn is_since(release: &str, first: (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= first)
+}
+
 /// What this process may give: its bounding set.
 fn capabilities(status: &str) -> CapabilityNames {
     let bits = status.lines().find_map(|l| l.strip_prefix("CapBnd:"));
@@ -100,7 +110,21 @@ pub(crate) fn nothing() -> NodeFacts {
 
 #[cfg(test)]
 mod tests {
-    use super::capabilities;
+    use super::{capabilities, is_since};
+
+    #[test]
+    fn kernels_are_told_by_their_releases() {
+        for (release, want) in [
+            ("5.8.0", true),
+            ("5.7.19-x", false),
+            ("6.1.0-18-amd64", true),
+            ("4.19", false),
+            ("5.10", true),
+            ("x", false),
+        ] {
+            assert_eq!(is_since(release, (5, 8)), want, "{release}");
+        }
+    }
 
     #[test]
     fn capabilities_are_bits_of_the_bounding_set() {

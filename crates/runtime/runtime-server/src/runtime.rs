@@ -152,7 +152,7 @@ impl Runtime {
         cgroups: LinuxCgroups,
         streams: Streams,
     ) -> Done<Self> {
-        let supervisor = Program::load(&options.supervisor).at("load", &options.supervisor)?;
+        let supervisor = Program::load(&options.supervisor, &options.run).at("mount", &options.supervisor)?;
         Ok(Self {
             supervisor,
             stats: LinuxStats::new(&cgroups),

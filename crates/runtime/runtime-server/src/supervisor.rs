@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use pod_supervisor::wire::{Answer, MAX_ANSWER, MAX_REQUEST, Request, WireError, frame, unframe};
 use pod_supervisor::{READY, fds};
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{MountFlags, UnmountFlags, mount_bind, mount_remount, unmount};
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 
@@ -142,23 +144,34 @@ pub(crate) struct Starting {
     log: PathBuf,
 }
 
-/// The program of supervisors, as a copy in memory that nobody can write: it enters containers, where its file would be in reach of whoever
-/// has a link to `/proc/self/exe` for a program (CVE-2019-5736). All supervisors that this process starts share it.
+/// The program of supervisors, by a read-only mount that is nowhere to be seen: it enters containers, where its file would be in reach of
+/// whoever has a link to `/proc/self/exe` for a program (CVE-2019-5736). What is done to the file by such a link fails, as on any
+/// read-only file system.
 #[derive(Debug)]
 pub(crate) struct Program {
     name: PathBuf,
-    sealed: fs::File,
+    mounted: OwnedFd,
 }
 
 impl Program {
-    pub(crate) fn load(path: &Path) -> io::Result<Self> {
-        let sealed = pentacle::SealOptions::new().executable(true).copy_and_seal(&mut fs::File::open(path)?)?;
-        Ok(Self { name: path.to_owned(), sealed })
+    /// `run` is where it is mounted for a moment.
+    pub(crate) fn load(path: &Path, run: &Path) -> io::Result<Self> {
+        let at = run.join("supervisor");
+        // What a server left that died just here.
+        let _ = unmount(&at, UnmountFlags::DETACH);
+        fs::File::create(&at)?;
+        mount_bind(path, &at)?;
+        let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+        let mounted = mount_remount(&at, flags, "")
+            .and_then(|()| rustix::fs::open(&at, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
+        unmount(&at, UnmountFlags::DETACH)?;
+        fs::remove_file(&at)?;
+        Ok(Self { name: path.to_owned(), mounted: mounted? })
     }
 
     /// A call of it, by its own name for whoever looks at processes.
     fn call(&self) -> tokio::process::Command {
-        let mut call = tokio::process::Command::new(format!("/proc/self/fd/{}", self.sealed.as_raw_fd()));
+        let mut call = tokio::process::Command::new(format!("/proc/self/fd/{}", self.mounted.as_raw_fd()));
         call.arg0(&self.name);
         call
     }

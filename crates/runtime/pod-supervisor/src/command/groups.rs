@@ -1,19 +1,28 @@
 //! The cgroups of a container, as its first process is in them.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Files `cgroup.procs` of the cgroups in `/proc/PID/cgroup`, by the node's `/proc/self/mountinfo`. A hierarchy that is mounted nowhere has
 /// none: nobody could have put the container into a group of it.
-pub(super) fn files(cgroup: &str, mountinfo: &str) -> Vec<PathBuf> {
+///
+/// # Errors
+/// A hierarchy is mounted, and this group of it is not to be seen: a command outside of it would have what the container must not.
+pub(super) fn files(cgroup: &str, mountinfo: &str) -> io::Result<Vec<PathBuf>> {
     let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::of).collect();
-    let file = |line: &str| {
+    let mut files = Vec::new();
+    for line in cgroup.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        let mount = mounts.iter().find(|m| m.has(controllers))?;
-        let within = path.strip_prefix(mount.root).or_else(|| (mount.root == "/").then_some(path))?;
-        Some(PathBuf::from(mount.at).join(within.trim_start_matches('/')).join("cgroup.procs"))
-    };
-    cgroup.lines().filter_map(file).collect()
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let mut theirs = mounts.iter().filter(|m| m.has(controllers)).peekable();
+        if theirs.peek().is_none() {
+            continue;
+        }
+        let found = theirs.find_map(|m| Some(Path::new(m.at).join(Path::new(path).strip_prefix(m.root).ok()?)));
+        let group = found.ok_or_else(|| io::Error::other(format!("cgroup {line} is mounted nowhere")))?;
+        files.push(group.join("cgroup.procs"));
+    }
+    Ok(files)
 }
 
 /// A hierarchy.
@@ -59,19 +68,28 @@ mod tests {
             27 25 0:24 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd\n\
             28 25 0:25 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
             29 25 0:26 /docker/x /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
-            30 25 0:27 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
-        let groups = "9:pids:/docker/x/pod/c\n8:cpu,cpuacct:/pod/c\n5:rdma:/\n1:name=systemd:/a.slice\n0::/pod/c\n";
-        let files = files(groups, mounts);
-        let want = ["pids/pod/c", "cpu,cpuacct/pod/c", "systemd/a.slice", "unified/pod/c"];
-        let want = want.map(|g| PathBuf::from("/sys/fs/cgroup").join(g).join("cgroup.procs"));
-        assert_eq!(files, want);
+            30 25 0:27 /other /mnt/cpuset rw - cgroup cgroup rw,cpuset\n\
+            31 25 0:27 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
+        let groups = "9:pids:/docker/x/pod/c\n8:cpu,cpuacct:/pod/c\n5:rdma:/\n3:cpuset:/pod/c\n1:name=systemd:/a.slice\n0::/pod/c\n";
+        let want = ["pids/pod/c", "cpu,cpuacct/pod/c", "cpuset/pod/c", "systemd/a.slice", "unified/pod/c"];
+        let want = want.map(|g| Path::new("/sys/fs/cgroup").join(g).join("cgroup.procs"));
+        assert_eq!(files(groups, mounts).expect("all"), want);
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_entered_is_not_left_out() {
+        let mounts = "29 25 0:26 /a/b /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n";
+        assert!(files("9:pids:/a/bc/d\n", mounts).unwrap_err().to_string().contains("9:pids:/a/bc/d"));
+        assert!(files("9:pids:/x\n", mounts).is_err());
+        assert_eq!(files("9:pids:/a/b\n", mounts).expect("its top").len(), 1);
     }
 
     #[test]
     fn the_top_of_version_2_is_a_group_like_others() {
         let mounts = "26 25 0:23 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        assert_eq!(files("0::/\n", mounts), [PathBuf::from("/sys/fs/cgroup/cgroup.procs")]);
-        assert_eq!(files("0::/a:b/c\n", mounts), [PathBuf::from("/sys/fs/cgroup/a:b/c/cgroup.procs")]);
-        assert!(files("", mounts).is_empty());
+        let one = |group: &str| files(group, mounts).expect("mounted");
+        assert_eq!(one("0::/\n"), [PathBuf::from("/sys/fs/cgroup/cgroup.procs")]);
+        assert_eq!(one("0::/a:b/c\n"), [PathBuf::from("/sys/fs/cgroup/a:b/c/cgroup.procs")]);
+        assert!(one("").is_empty());
     }
 }

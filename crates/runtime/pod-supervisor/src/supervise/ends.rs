@@ -45,6 +45,9 @@ impl Supervisor {
             let code = self.end_of(tool.pid).unwrap_or_default();
             self.call_ended(&tool, purpose, code);
         }
+        // Those that only begin commands say all there is to say themselves.
+        let helpers: Vec<Pid> = self.entering.iter().map(|e| e.helper).collect();
+        self.strays.retain(|(pid, _)| !helpers.contains(pid));
         self.execs_ended();
         self.containers_ended();
         if let Some((pid, _)) = &self.init
@@ -87,9 +90,7 @@ impl Supervisor {
         let now = clock::now();
         let started = verdict.and_then(|()| {
             let known = |e: io::Error| e.to_string();
-            let pid = tools::read_pid(pid_file).map_err(known)?;
-            // A child of ours that ended stays until it is reaped, but that may have been just before.
-            tools::watched(pid).or_else(|e| self.gone_already(pid).ok_or(e)).map_err(known)
+            self.child(tools::read_pid(pid_file).map_err(known)?).map_err(known)
         });
         let Some(container) = self.containers.get_mut(id) else { return Answer::failed("the container is gone") };
         let killers = std::mem::take(&mut container.killers);
@@ -124,6 +125,11 @@ impl Supervisor {
         }
     }
 
+    /// A child of ours and what tells of its end. One that ended stays until it is reaped, but that may have been just before.
+    pub(super) fn child(&self, pid: i32) -> io::Result<(Pid, std::os::fd::OwnedFd)> {
+        tools::watched(pid).or_else(|e| self.gone_already(pid).ok_or(e))
+    }
+
     /// A process that was reaped before its number was read: any descriptor that is ready at once will do.
     fn gone_already(&self, pid: i32) -> Option<(Pid, std::os::fd::OwnedFd)> {
         let pid = Pid::from_raw(pid)?;
@@ -136,7 +142,7 @@ impl Supervisor {
         verdict?;
         let known = |e: io::Error| e.to_string();
         let pid = tools::read_pid(pid_file).map_err(known)?;
-        let (pid, ended) = tools::watched(pid).or_else(|e| self.gone_already(pid).ok_or(e)).map_err(known)?;
+        let (pid, ended) = self.child(pid).map_err(known)?;
         if !self.clients.contains_key(&client) {
             // An error means that it ended just now.
             let _ = pidfd_send_signal(&ended, Signal::KILL);

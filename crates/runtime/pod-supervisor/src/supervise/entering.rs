@@ -9,36 +9,58 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
-use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
+use rustix::process::{Pid, Signal, pidfd_send_signal};
 
+use super::client::MAX_STREAMS;
 use super::tools::{TIME_LIMIT, watched};
 use super::{Exec, Supervisor};
-use crate::command::{MAX_ORDER, Order};
+use crate::command::{BEGIN, MAX_ORDER, Order, PID};
 use crate::wire::{Answer, MAX_FDS, frame};
 use crate::{clock, fds, hold};
 
-/// A process that is about to become a command.
+/// A command that is about to begin.
 #[derive(Debug)]
 pub(super) struct Entering {
-    pub(super) pid: Pid,
-    pub(super) ended: OwnedFd,
-    /// Ends when it has begun; before that, what it says is why it has not.
+    /// `bosun-pod exec`, which ends when it has started what becomes the command.
+    pub(super) helper: Pid,
+    ended: OwnedFd,
+    /// Ends when it has begun, or has failed.
     pub(super) told: UnixStream,
-    pub(super) client: u64,
+    client: u64,
     words: Vec<u8>,
     deadline: Instant,
 }
 
-impl Entering {
-    /// How long it still has; `None`: no longer, and it is killed.
-    pub(super) fn time_left(&self, now: Instant) -> Option<Duration> {
-        let left = self.deadline.checked_duration_since(now).filter(|l| !l.is_zero());
-        if left.is_none() {
-            // An error means that it ended just now, which the loop sees.
-            let _ = pidfd_send_signal(&self.ended, Signal::KILL);
+/// What was told of a command until nothing more can come.
+#[derive(Debug, PartialEq)]
+enum Told {
+    /// It has this number, and its program took over.
+    Began(i32),
+    /// Why it did not.
+    Failed(String),
+}
+
+fn read(words: &[u8]) -> Told {
+    let text = String::from_utf8_lossy(words);
+    let (mut pid, mut begun, mut rest) = (None, false, Vec::new());
+    for line in text.split_inclusive('\n') {
+        match line.strip_prefix(PID).map(|n| n.trim().parse()) {
+            Some(Ok(number)) => pid = Some(number),
+            _ if line == BEGIN => begun = true,
+            _ => rest.push(line),
         }
-        left
+    }
+    match (pid, begun, rest.is_empty()) {
+        (Some(pid), true, true) => Told::Began(pid),
+        (_, _, false) => Told::Failed(rest.concat()),
+        _ => Told::Failed("exec failed: it ended before it began".to_owned()),
+    }
+}
+
+impl Entering {
+    /// How long it still has.
+    pub(super) fn time_left(&self, now: Instant) -> Duration {
+        self.deadline.saturating_duration_since(now)
     }
 
     /// Reads what it says; whether that is all.
@@ -57,6 +79,18 @@ impl Entering {
             }
         }
     }
+
+    /// Ends it, whoever of it is there. What a container stopped on its way ends with the container, in whose cgroups it is.
+    fn end(mut self) {
+        // An error means that it ended just now.
+        let _ = pidfd_send_signal(&self.ended, Signal::KILL);
+        self.hear();
+        if let Told::Began(pid) = read(&[&self.words[..], BEGIN.as_bytes()].concat())
+            && let Ok((_, ended)) = watched(pid)
+        {
+            let _ = pidfd_send_signal(&ended, Signal::KILL);
+        }
+    }
 }
 
 impl Supervisor {
@@ -68,6 +102,9 @@ impl Supervisor {
         process: PathBuf,
         mut streams: Vec<OwnedFd>,
     ) -> io::Result<Option<Answer>> {
+        if self.entering.len() >= MAX_STREAMS {
+            return Ok(Some(Answer::failed("too many commands begin at a time in this pod")));
+        }
         while streams.len() < MAX_FDS {
             streams.push(OpenOptions::new().read(true).write(true).open("/dev/null")?.into());
         }
@@ -79,47 +116,73 @@ impl Supervisor {
         let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", pid.as_raw_nonzero()))?;
         let order = frame(&Order { id: id.to_owned(), process, cgroups }, MAX_ORDER).map_err(io::Error::other)?;
         let (told, theirs) = UnixStream::pair()?;
+        told.set_nonblocking(true)?;
         let mut passed: Vec<BorrowedFd<'_>> = streams.iter().map(AsFd::as_fd).collect();
         passed.push(first.as_fd());
         if fds::send(&told, &order, &passed)? != order.len() {
             return Err(io::Error::other("the order does not fit into a socket"));
         }
-        let (pid, ended) = spawn(first.as_fd(), theirs)?;
-        told.set_nonblocking(true)?;
+        let mut helper = Command::new(hold::ME);
+        helper.arg0("bosun-pod").arg("exec").env_clear().current_dir("/");
+        helper.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        let (helper, ended) = watched(i32::try_from(helper.spawn()?.id()).unwrap_or_default())?;
         let deadline = Instant::now() + TIME_LIMIT;
-        self.entering.push(Entering { pid, ended, told, client, words: Vec::new(), deadline });
+        self.entering.push(Entering { helper, ended, told, client, words: Vec::new(), deadline });
         Ok(None)
     }
 
-    /// What is about to become a command says something, or has become one.
-    pub(super) fn entered(&mut self, pid: Pid) {
-        let Some(at) = self.entering.iter().position(|e| e.pid == pid) else { return };
+    /// What is about to become a command says something, has become one, or has failed.
+    pub(super) fn entered(&mut self, helper: Pid) {
+        let Some(at) = self.entering.iter().position(|e| e.helper == helper) else { return };
         if !self.entering[at].hear() {
             return;
         }
-        let Entering { pid, ended, client, words, deadline, .. } = self.entering.swap_remove(at);
-        if !words.is_empty() {
-            let why = String::from_utf8_lossy(&words).into_owned();
-            return self.tell(client, &Answer::failed(why));
+        let entering = self.entering.swap_remove(at);
+        let client = entering.client;
+        match read(&entering.words) {
+            Told::Failed(why) => self.tell(client, &Answer::failed(why)),
+            Told::Began(pid) => match self.child(pid) {
+                Ok((pid, ended)) => {
+                    self.tell(client, &Answer::Started { pid: pid.as_raw_nonzero().get(), started_at: clock::now() });
+                    self.execs.push(Exec { pid, ended, client });
+                }
+                Err(e) => self.tell(client, &Answer::failed(e)),
+            },
         }
-        if deadline <= Instant::now() {
-            return self.tell(client, &Answer::failed(format!("the command did not begin within {TIME_LIMIT:?}")));
+    }
+
+    /// Ends those whose time is over.
+    pub(super) fn end_late(&mut self) {
+        let now = Instant::now();
+        for late in self.entering.extract_if(.., |e| e.deadline <= now).collect::<Vec<_>>() {
+            let client = late.client;
+            late.end();
+            self.tell(client, &Answer::failed(format!("the command did not begin within {TIME_LIMIT:?}")));
         }
-        self.tell(client, &Answer::Started { pid: pid.as_raw_nonzero().get(), started_at: clock::now() });
-        self.execs.push(Exec { pid, ended, client });
+    }
+
+    /// Ends those whose client is gone.
+    pub(super) fn end_of_client(&mut self, client: u64) {
+        self.entering.extract_if(.., |e| e.client == client).for_each(Entering::end);
     }
 }
 
-/// Starts this program once more, in the PID namespace of a container: such a namespace is for children alone, so that this process
-/// has its own back afterwards.
-fn spawn(container: BorrowedFd<'_>, told: UnixStream) -> io::Result<(Pid, OwnedFd)> {
-    let own = pidfd_open(getpid(), PidfdFlags::empty())?;
-    let mut command = Command::new(hold::ME);
-    command.arg0("bosun-pod").arg("exec").env_clear().current_dir("/");
-    command.stdin(OwnedFd::from(told)).stdout(Stdio::null()).stderr(Stdio::null());
-    move_into_thread_name_spaces(container, ThreadNameSpaceType::PROCESS_ID)?;
-    let child = command.spawn();
-    // Else all that is started from here on would be in the container.
-    move_into_thread_name_spaces(own.as_fd(), ThreadNameSpaceType::PROCESS_ID)?;
-    watched(i32::try_from(child?.id()).unwrap_or_default())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_begun_when_it_says_so_and_nothing_else_was_said() {
+        for (words, want) in [
+            ("pid 7\nbegin\n", Told::Began(7)),
+            ("begin\npid 7\n", Told::Began(7)),
+            ("begin\npid 7\nexec /x: bad", Told::Failed("exec /x: bad".into())),
+            ("exec failed: a\nb", Told::Failed("exec failed: a\nb".into())),
+            ("pid 7\n", Told::Failed("exec failed: it ended before it began".into())),
+            ("begin\n", Told::Failed("exec failed: it ended before it began".into())),
+            ("", Told::Failed("exec failed: it ended before it began".into())),
+        ] {
+            assert_eq!(read(words.as_bytes()), want, "{words:?}");
+        }
+    }
 }

@@ -230,10 +230,10 @@ impl Supervisor {
         for container in self.containers.values_mut() {
             container.detach(number);
         }
-        let begun = self.execs.iter().filter(|e| e.client == number).map(|e| &e.ended);
-        for ended in begun.chain(self.entering.iter().filter(|e| e.client == number).map(|e| &e.ended)) {
+        self.end_of_client(number);
+        for exec in self.execs.iter().filter(|e| e.client == number) {
             // An error means that it ended just now.
-            let _ = pidfd_send_signal(ended, Signal::KILL);
+            let _ = pidfd_send_signal(&exec.ended, Signal::KILL);
         }
     }
 }

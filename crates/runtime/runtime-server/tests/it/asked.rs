@@ -15,14 +15,7 @@ async fn runtime_status(client: &mut Client) -> v1::StatusResponse {
 
 #[tokio::test]
 async fn a_pod_gets_the_oci_runtime_that_it_asks_for() {
-    let mut bed = Bed::without_server();
-    let (program, calls) = (bed.dir.path().join("other"), bed.dir.path().join("calls"));
-    fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\nexec /usr/sbin/runc \"$@\"\n", calls.display()))
-        .expect("program");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("mode");
-    let config = format!("[handlers.other]\nprogram = \"{}\"\n", program.display());
-    fs::write(bed.dir.path().join("runtime.toml"), config).expect("configuration");
-    bed.start();
+    let mut bed = Bed::with_noting_runc();
     let mut client = bed.client().await;
     let status = runtime_status(&mut client).await;
     assert_eq!(status.runtime_handlers.iter().map(|h| h.name.as_str()).collect::<Vec<_>>(), ["", "other"]);
@@ -44,7 +37,7 @@ async fn a_pod_gets_the_oci_runtime_that_it_asks_for() {
     let mut client = bed.client().await;
     assert_eq!(exited(&mut client, &id).await.reason, "SupervisorLost");
     assert!(!state.exists(), "nothing of it is left");
-    let said = fs::read_to_string(calls).expect("calls");
+    let said = bed.calls();
     for verb in [" run --detach", " exec --detach", " delete --force"] {
         assert!(said.contains(verb), "{verb}: {said}");
     }

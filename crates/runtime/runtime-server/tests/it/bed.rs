@@ -65,6 +65,24 @@ impl Bed {
         bed
     }
 
+    /// A bed whose server knows a second OCI runtime, `other`: `runc` by a script that notes what it is called with ([`Self::calls`]).
+    pub(crate) fn with_noting_runc() -> Self {
+        let mut bed = Self::without_server();
+        let (program, calls) = (bed.dir.path().join("other"), bed.dir.path().join("calls"));
+        fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\nexec /usr/sbin/runc \"$@\"\n", calls.display()))
+            .expect("program");
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("mode");
+        let config = format!("[handlers.other]\nprogram = \"{}\"\n", program.display());
+        fs::write(bed.dir.path().join("runtime.toml"), config).expect("configuration");
+        bed.start();
+        bed
+    }
+
+    /// What the OCI runtime `other` was called with.
+    pub(crate) fn calls(&self) -> String {
+        fs::read_to_string(self.dir.path().join("calls")).unwrap_or_default()
+    }
+
     /// A bed whose server is to be started.
     pub(crate) fn without_server() -> Self {
         let dir = tempfile::tempdir().expect("folder");
@@ -74,9 +92,10 @@ impl Bed {
             fs::create_dir_all(root.join(folder)).expect("folder");
         }
         fs::copy("/bin/busybox", root.join("bin/busybox")).expect("busybox-static is installed");
-        for name in
-            ["sh", "cat", "echo", "sleep", "hostname", "id", "ip", "ls", "touch", "wc", "readlink", "yes", "head", "stty", "nc"]
-        {
+        for name in [
+            "sh", "cat", "echo", "sleep", "hostname", "id", "ip", "ls", "touch", "wc", "readlink", "yes", "head",
+            "stty", "nc",
+        ] {
             std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).expect("link");
         }
         fs::write(root.join("etc/passwd"), "root:x:0:0::/:/bin/sh\nweb:x:1000:1001::/:/bin/sh\n").expect("passwd");

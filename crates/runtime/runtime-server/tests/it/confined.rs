@@ -36,49 +36,88 @@ fn profile(kind: ProfileType) -> v1::SecurityProfile {
 
 #[tokio::test]
 async fn commands_are_confined_as_their_container_is() {
-    let bed = Bed::new();
+    let bed = Bed::with_noting_runc();
     let mut client = bed.client().await;
-    let pod = run_pod(&mut client, bed.pod("confined")).await.expect("a sandbox");
-    std::fs::set_permissions(
-        bed.dir.path().join("images/box/rootfs/tmp"),
-        std::os::unix::fs::PermissionsExt::from_mode(0o1777),
-    )
-    .expect("for all");
+    let request = v1::RunPodSandboxRequest { config: Some(bed.pod("confined")), runtime_handler: "other".into() };
+    let pod = client.run_pod_sandbox(request).await.expect("a sandbox").into_inner().pod_sandbox_id;
+    let tmp = bed.dir.path().join("images/box/rootfs/tmp");
+    std::fs::set_permissions(tmp, std::os::unix::fs::PermissionsExt::from_mode(0o1777)).expect("for all");
     let script = format!("{LOOK}; until [ -e /tmp/done ]; do sleep 0.05; done");
-    let (by_runtime, free) = (ProfileType::RuntimeDefault, ProfileType::Unconfined);
-    for (name, user, no_new_privs, profile) in [
-        ("guarded-root", 0, false, by_runtime),
-        ("guarded-user", 1000, false, by_runtime),
-        ("root", 0, false, free),
-        ("user", 1000, false, free),
-        ("unknown-user", 4711, false, free),
-        ("bare-root", 0, true, free),
-        ("bare-user", 1000, true, free),
-    ] {
+    // With AppArmor, all have a profile by default, and are `runc`'s.
+    let apparmor = std::fs::read_to_string("/sys/module/apparmor/parameters/enabled").is_ok_and(|y| y.starts_with('Y'));
+    for Kind { name, user, by_runtime, change } in KINDS {
         let mut config = container(name, &script);
         config.working_dir = "/not/yet/there".into();
         let resources = config.linux.as_mut().and_then(|l| l.resources.as_mut());
         resources.expect("resources").oom_score_adj = 321;
         let context = context(&mut config);
-        context.run_as_user = Some(v1::Int64Value { value: user });
-        context.no_new_privs = no_new_privs;
+        context.run_as_user = Some(v1::Int64Value { value: *user });
         context.supplemental_groups = vec![50, 60];
-        context.seccomp = Some(self::profile(profile));
+        context.seccomp = Some(profile(ProfileType::Unconfined));
+        change(context);
+        let no_new_privs = context.no_new_privs;
+        let before = bed.calls().matches(" exec ").count();
         let [first, command] = both(&mut client, &bed, &pod, config).await;
+        let calls = bed.calls().matches(" exec ").count() - before;
+        assert_eq!(calls, if *by_runtime || apparmor { 2 } else { 0 }, "{name}: calls of runc");
         let other: Vec<_> = first.iter().zip(&command).filter(|(a, b)| a != b).collect();
         assert!(other.is_empty() && first.len() == command.len(), "{name}: {other:#?}");
         let has = |line: &str| assert!(first.iter().any(|l| l == line), "{name}: {line} is not in\n{first:#?}");
-        has(&format!("Seccomp:\t{}", if profile == free { 0 } else { 2 }));
+        has(&format!("Seccomp:\t{}", if *by_runtime { 2 } else { 0 }));
         has(&format!("NoNewPrivs:\t{}", u8::from(no_new_privs)));
         has("/not/yet/there");
         has("HOME=/");
         has("321");
-        if user != 0 {
-            has("CapEff:\t0000000000000000");
-        }
     }
     stop_pod(&mut client, &pod).await.expect("stopped");
 }
+
+/// A container that is looked into.
+struct Kind {
+    name: &'static str,
+    user: i64,
+    /// Its commands are left to `runc`.
+    by_runtime: bool,
+    change: fn(&mut v1::LinuxContainerSecurityContext),
+}
+
+const fn kind(name: &'static str, user: i64, change: fn(&mut v1::LinuxContainerSecurityContext)) -> Kind {
+    Kind { name, user, by_runtime: false, change }
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "guarded-root",
+        user: 0,
+        by_runtime: true,
+        change: |c| c.seccomp = Some(profile(ProfileType::RuntimeDefault)),
+    },
+    Kind {
+        name: "guarded-user",
+        user: 1000,
+        by_runtime: true,
+        change: |c| c.seccomp = Some(profile(ProfileType::RuntimeDefault)),
+    },
+    kind("root", 0, |_| ()),
+    kind("user", 1000, |_| ()),
+    kind("unknown-user", 4711, |_| ()),
+    kind("bare-root", 0, |c| c.no_new_privs = true),
+    kind("bare-user", 1000, |c| c.no_new_privs = true),
+    kind("without", 0, |c| {
+        c.capabilities = Some(v1::Capability { drop_capabilities: vec!["ALL".into()], ..Default::default() })
+    }),
+    kind("more", 0, |c| {
+        c.capabilities = Some(v1::Capability { add_capabilities: vec!["NET_ADMIN".into()], ..Default::default() })
+    }),
+    kind("ambient", 1000, |c| {
+        let add_ambient_capabilities = vec!["NET_BIND_SERVICE".into()];
+        c.capabilities = Some(v1::Capability { add_ambient_capabilities, ..Default::default() });
+    }),
+    kind("of-the-node", 0, |c| {
+        let options = c.namespace_options.as_mut().expect("options");
+        options.set_pid(v1::NamespaceMode::Node);
+    }),
+];
 
 /// Whoever shapes the files of a container must not have them loaded by who enters it, nor keep that one busy.
 #[tokio::test]
@@ -105,10 +144,10 @@ async fn files_of_a_container_do_nothing_to_who_enters_it() {
         assert!(refused.message().contains("exec failed: unable to start container process: "), "{refused}");
         assert!(refused.message().contains(words), "{refused}");
     }
-    // What would run as the interpreter of a script that names `/proc/self/exe`, and could be written to, is no file of the node.
+    // What would run as the interpreter of a script that names `/proc/self/exe`, and could be written to, is on a read-only mount.
     let program = format!("/proc/{}/exe", bed.supervisor_of(&pod).as_raw_nonzero());
-    assert!(std::fs::read_link(&program).expect("a program").to_string_lossy().starts_with("/memfd:"));
-    assert!(std::fs::OpenOptions::new().write(true).open(&program).is_err());
+    let failed = std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0));
+    assert_eq!(failed.expect_err("read-only").kind(), std::io::ErrorKind::ReadOnlyFilesystem);
     let still = exec(&mut client, &id, "echo fine", 10).await.expect("a command");
     assert_eq!(still.stdout, b"fine\n");
     stop_pod(&mut client, &pod).await.expect("stopped");
