@@ -17,6 +17,7 @@ use crate::{PLAN, READY, SOCKET, hold};
 
 mod attach;
 mod client;
+mod commands;
 mod container;
 mod ends;
 mod entering;

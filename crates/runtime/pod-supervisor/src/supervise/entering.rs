@@ -1,22 +1,18 @@
 //! Commands that the supervisor runs itself (`bosun-pod exec`), until they have begun.
 
-use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 
-use super::client::MAX_STREAMS;
 use super::tools::{TIME_LIMIT, watched};
-use super::{Exec, Supervisor};
 use crate::command::{BEGIN, MAX_ORDER, Order, PID};
-use crate::wire::{Answer, MAX_FDS, frame};
-use crate::{clock, fds, hold};
+use crate::wire::frame;
+use crate::{fds, hold};
 
 /// A command that is about to begin.
 #[derive(Debug)]
@@ -26,14 +22,14 @@ pub(super) struct Entering {
     ended: OwnedFd,
     /// Ends when it has begun, or has failed.
     pub(super) told: UnixStream,
-    client: u64,
+    pub(super) client: u64,
     words: Vec<u8>,
-    deadline: Instant,
+    pub(super) deadline: Instant,
 }
 
 /// What was told of a command until nothing more can come.
 #[derive(Debug, PartialEq)]
-enum Told {
+pub(super) enum Told {
     /// It has this number, and its program took over.
     Began(i32),
     /// Why it did not.
@@ -58,9 +54,29 @@ fn read(words: &[u8]) -> Told {
 }
 
 impl Entering {
+    /// Starts the helper with its order; what goes along are the command's streams and a pidfd of the container's first process.
+    pub(super) fn start(client: u64, order: &Order, passed: &[BorrowedFd<'_>]) -> io::Result<Self> {
+        let order = frame(order, MAX_ORDER).map_err(io::Error::other)?;
+        let (told, theirs) = UnixStream::pair()?;
+        told.set_nonblocking(true)?;
+        if fds::send(&told, &order, passed)? != order.len() {
+            return Err(io::Error::other("the order does not fit into a socket"));
+        }
+        let mut helper = Command::new(hold::ME);
+        helper.arg0("bosun-pod").arg("exec").env_clear().current_dir("/");
+        helper.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        let (helper, ended) = watched(i32::try_from(helper.spawn()?.id()).unwrap_or_default())?;
+        Ok(Self { helper, ended, told, client, words: Vec::new(), deadline: Instant::now() + TIME_LIMIT })
+    }
+
     /// How long it still has.
     pub(super) fn time_left(&self, now: Instant) -> Duration {
         self.deadline.saturating_duration_since(now)
+    }
+
+    /// What was told, when that is all.
+    pub(super) fn told(&mut self) -> Option<Told> {
+        self.hear().then(|| read(&self.words))
     }
 
     /// Reads what it says; whether that is all.
@@ -81,7 +97,7 @@ impl Entering {
     }
 
     /// Ends it, whoever of it is there. What a container stopped on its way ends with the container, in whose cgroups it is.
-    fn end(mut self) {
+    pub(super) fn end(mut self) {
         // An error means that it ended just now.
         let _ = pidfd_send_signal(&self.ended, Signal::KILL);
         self.hear();
@@ -90,80 +106,6 @@ impl Entering {
         {
             let _ = pidfd_send_signal(&ended, Signal::KILL);
         }
-    }
-}
-
-impl Supervisor {
-    /// Begins a command in a container.
-    pub(super) fn enter(
-        &mut self,
-        client: u64,
-        id: &str,
-        process: PathBuf,
-        mut streams: Vec<OwnedFd>,
-    ) -> io::Result<Option<Answer>> {
-        if self.entering.len() >= MAX_STREAMS {
-            return Ok(Some(Answer::failed("too many commands begin at a time in this pod")));
-        }
-        while streams.len() < MAX_FDS {
-            streams.push(OpenOptions::new().read(true).write(true).open("/dev/null")?.into());
-        }
-        let (pid, first) = match self.running(id) {
-            Ok(first) => first,
-            Err(answer) => return Ok(Some(answer)),
-        };
-        // Read while nobody has reaped it: its number is its own.
-        let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", pid.as_raw_nonzero()))?;
-        let order = frame(&Order { id: id.to_owned(), process, cgroups }, MAX_ORDER).map_err(io::Error::other)?;
-        let (told, theirs) = UnixStream::pair()?;
-        told.set_nonblocking(true)?;
-        let mut passed: Vec<BorrowedFd<'_>> = streams.iter().map(AsFd::as_fd).collect();
-        passed.push(first.as_fd());
-        if fds::send(&told, &order, &passed)? != order.len() {
-            return Err(io::Error::other("the order does not fit into a socket"));
-        }
-        let mut helper = Command::new(hold::ME);
-        helper.arg0("bosun-pod").arg("exec").env_clear().current_dir("/");
-        helper.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-        let (helper, ended) = watched(i32::try_from(helper.spawn()?.id()).unwrap_or_default())?;
-        let deadline = Instant::now() + TIME_LIMIT;
-        self.entering.push(Entering { helper, ended, told, client, words: Vec::new(), deadline });
-        Ok(None)
-    }
-
-    /// What is about to become a command says something, has become one, or has failed.
-    pub(super) fn entered(&mut self, helper: Pid) {
-        let Some(at) = self.entering.iter().position(|e| e.helper == helper) else { return };
-        if !self.entering[at].hear() {
-            return;
-        }
-        let entering = self.entering.swap_remove(at);
-        let client = entering.client;
-        match read(&entering.words) {
-            Told::Failed(why) => self.tell(client, &Answer::failed(why)),
-            Told::Began(pid) => match self.child(pid) {
-                Ok((pid, ended)) => {
-                    self.tell(client, &Answer::Started { pid: pid.as_raw_nonzero().get(), started_at: clock::now() });
-                    self.execs.push(Exec { pid, ended, client });
-                }
-                Err(e) => self.tell(client, &Answer::failed(e)),
-            },
-        }
-    }
-
-    /// Ends those whose time is over.
-    pub(super) fn end_late(&mut self) {
-        let now = Instant::now();
-        for late in self.entering.extract_if(.., |e| e.deadline <= now).collect::<Vec<_>>() {
-            let client = late.client;
-            late.end();
-            self.tell(client, &Answer::failed(format!("the command did not begin within {TIME_LIMIT:?}")));
-        }
-    }
-
-    /// Ends those whose client is gone.
-    pub(super) fn end_of_client(&mut self, client: u64) {
-        self.entering.extract_if(.., |e| e.client == client).for_each(Entering::end);
     }
 }
 
