@@ -173,7 +173,11 @@ fn pin(dir: &Path, plan: &NamespacePlan, child: &mut Child) -> io::Result<Option
     }
     wait_for(&mut output)?;
     mount_all(dir, plan, &pid.to_string())?;
-    if plan.pid { first_child(pid).map(Some) } else { Ok(None) }
+    if !plan.pid {
+        return Ok(None);
+    }
+    let holder = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(missing)?;
+    first_child(holder).map(Some)
 }
 
 /// Mounts the namespaces of a process.
@@ -200,10 +204,12 @@ fn map(ranges: &[IdRange]) -> String {
     ranges.iter().map(|r| format!("{} {} {}\n", r.container_id, r.host_id, r.length)).collect()
 }
 
-fn first_child(pid: u32) -> io::Result<Pid> {
+/// The first child of a process.
+pub(crate) fn first_child(pid: Pid) -> io::Result<Pid> {
+    let pid = pid.as_raw_nonzero();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
     let first = children.split_whitespace().next().and_then(|c| c.parse().ok()).and_then(Pid::from_raw);
-    first.ok_or_else(|| io::Error::other("process 1 of the pod is not there"))
+    first.ok_or_else(|| io::Error::other(format!("process {pid} has no child")))
 }
 
 /// Undoes the mounts in `dir/ns`, as far as they are there.

@@ -66,13 +66,20 @@ impl Supervisor {
         let now = Instant::now();
         for late in self.entering.extract_if(.., |e| e.deadline <= now).collect::<Vec<_>>() {
             let client = late.client;
-            late.end();
+            self.await_end(late);
             self.tell(client, &Answer::failed(format!("the command did not begin within {TIME_LIMIT:?}")));
         }
     }
 
     /// Ends those whose client is gone.
     pub(super) fn end_of_client(&mut self, client: u64) {
-        self.entering.extract_if(.., |e| e.client == client).for_each(Entering::end);
+        for gone in self.entering.extract_if(.., |e| e.client == client).collect::<Vec<_>>() {
+            self.await_end(gone);
+        }
+    }
+
+    fn await_end(&mut self, entering: Entering) {
+        let client = entering.client;
+        self.execs.extend(entering.end().map(|(pid, ended)| Exec { pid, ended, client }));
     }
 }

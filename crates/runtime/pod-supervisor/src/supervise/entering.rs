@@ -96,16 +96,20 @@ impl Entering {
         }
     }
 
-    /// Ends it, whoever of it is there. What a container stopped on its way ends with the container, in whose cgroups it is.
-    pub(super) fn end(mut self) {
-        // An error means that it ended just now.
-        let _ = pidfd_send_signal(&self.ended, Signal::KILL);
+    /// Ends it. What was to become the command may have been stopped by the container before its number was told: answered, as it has to
+    /// be reaped before the container can end.
+    pub(super) fn end(mut self) -> Option<(Pid, OwnedFd)> {
         self.hear();
-        if let Told::Began(pid) = read(&[&self.words[..], BEGIN.as_bytes()].concat())
-            && let Ok((_, ended)) = watched(pid)
-        {
-            let _ = pidfd_send_signal(&ended, Signal::KILL);
+        let told = match read(&[&self.words[..], BEGIN.as_bytes()].concat()) {
+            Told::Began(pid) => Some(pid),
+            Told::Failed(_) => hold::first_child(self.helper).ok().map(|pid| pid.as_raw_nonzero().get()),
+        };
+        let command = told.and_then(|pid| watched(pid).ok());
+        for process in command.iter().map(|(_, ended)| ended).chain([&self.ended]) {
+            // An error means that it ended just now.
+            let _ = pidfd_send_signal(process, Signal::KILL);
         }
+        command
     }
 }
 
