@@ -5,7 +5,7 @@ use crate::{conform, outside, setup, workspace};
 mod in_guest;
 mod runtime;
 
-use runtime::{Runtime, check_nextest};
+use runtime::{PYTHON_TEST, REMOTE_TEST, Runtime, check_nextest};
 
 /// Builds the daemon and runs `tests/e2e` against it. Needs root and what `cargo xtask setup` installs.
 ///
@@ -51,12 +51,6 @@ fn cluster(runtime: &Runtime) -> anyhow::Result<()> {
     }
     tests("cluster", runtime)
 }
-
-/// The test of `docs/examples/remote-probes`, which is told where that is by `REMOTE_PROBES_BIN`.
-const REMOTE_TEST: &str = "remote::probes_in_a_process_of_their_own_are_those_of_the_node_whatever_becomes_of_it";
-
-/// The test of `docs/examples/python-probes`, which is told by `PYTHON_WITH_GRPC` who runs that.
-const PYTHON_TEST: &str = "python::a_probe_manager_in_python_keeps_what_every_one_must_keep";
 
 /// Tests of the runtime of our own, which run containers: left out of the default filter (`.config/nextest.toml`), part of `e2e`.
 const ON_RUNC: &str = "(package(pod-supervisor) & test(on_runc::)) | (package(runtime-server) & binary(it)) | (package(cni) & test(bridge::))";

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 
-use super::runtime::{Runtime, check_nextest};
+use super::runtime::{PYTHON_TEST, REMOTE_TEST, Runtime, check_nextest};
 use crate::{guest, outside, workspace};
 
 /// Everything takes so many times as long there, on a machine that does something else as well.
@@ -11,8 +11,8 @@ const PATIENCE: &str = "8";
 /// Tests that cannot run in a guest, by the beginning of their names, and why.
 const NOT_THERE: &[(&str, &str)] = &[
     (outside::TEST, "runs another program than the daemon, which is built for it alone"),
-    (super::REMOTE_TEST, "runs a program that is built for it alone"),
-    (super::PYTHON_TEST, "runs a Python that the guest has not"),
+    (REMOTE_TEST, "runs a program that is built for it alone"),
+    (PYTHON_TEST, "runs a Python that the guest has not"),
     (
         "streams::exec_through_the_daemon_costs_little_more_than_the_streaming_server_itself",
         "compares times of milliseconds, which say nothing on a processor that is shared with this machine",

@@ -4,6 +4,13 @@ use anyhow::bail;
 
 use crate::workspace::has;
 
+/// The test of `docs/examples/remote-probes`, which is told where that is by `REMOTE_PROBES_BIN`.
+pub(super) const REMOTE_TEST: &str =
+    "remote::probes_in_a_process_of_their_own_are_those_of_the_node_whatever_becomes_of_it";
+
+/// The test of `docs/examples/python-probes`, which is told by `PYTHON_WITH_GRPC` who runs that.
+pub(super) const PYTHON_TEST: &str = "python::a_probe_manager_in_python_keeps_what_every_one_must_keep";
+
 #[derive(clap::Args)]
 pub(super) struct Runtime {
     /// Runs only tests whose name holds this.
