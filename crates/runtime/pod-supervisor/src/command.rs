@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
@@ -112,13 +112,6 @@ struct Limit {
     hard: u64,
 }
 
-/// What the second process is told, which is in the container but for its mounts.
-#[derive(Debug, Serialize, Deserialize)]
-struct Inner {
-    /// The number of the kernel's last capability.
-    last_capability: u32,
-}
-
 /// Begins the command that its standard input, a socket, tells of: what is to be done on the node's side, and all namespaces of the container but
 /// the one of mounts. A PID namespace is for children, so another process goes on ([`enter`]); the number of that is told.
 ///
@@ -137,12 +130,31 @@ pub fn exec() -> io::Result<()> {
 pub fn enter() -> io::Result<Infallible> {
     guard()?;
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let (inner, passed): (Inner, _) = receive(&socket)?;
+    let (last_capability, passed): (u32, _) = receive(&socket)?;
     let [input, output, error, container, process, told] = exactly(passed)?;
     let told = UnixStream::from(told);
     let process = File::from(process);
-    let done = become_command(&inner, &container, process, [input, output, error], &told);
+    let done = become_command(last_capability, &container, process, [input, output, error], &told);
     done.inspect_err(|failed| say_failed(&told, failed))
+}
+
+/// Starts this program once more, with a message and descriptors for it in the socket that is its input. Answers the process and the
+/// other end, which does not block.
+pub(crate) fn start<T: Serialize>(
+    verb: &str,
+    message: &T,
+    passed: &[BorrowedFd<'_>],
+) -> io::Result<(Child, UnixStream)> {
+    let message = frame(message, MAX_ORDER).map_err(io::Error::other)?;
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    if fds::send(&ours, &message, passed)? != message.len() {
+        return Err(io::Error::other("the order does not fit into a socket"));
+    }
+    let mut next = hold::again(verb);
+    next.env_clear().current_dir("/");
+    next.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok((next.spawn()?, ours))
 }
 
 /// Nobody looks into this process, and nothing that whoever started the supervisor left open gets into the container.
@@ -196,7 +208,7 @@ fn begin(mut told: &UnixStream) -> io::Result<()> {
     let open = || File::open(&order.process).map_err(at(&order.process));
     let process = read_process(open()?).map_err(at(&order.process))?;
     let last_capability = fs::read_to_string("/proc/sys/kernel/cap_last_cap")?;
-    let last_capability = last_capability.trim().parse().map_err(io::Error::other)?;
+    let last_capability: u32 = last_capability.trim().parse().map_err(io::Error::other)?;
     // First: from here on whoever ends the container ends this, too.
     for file in groups::files(&order.cgroups, &fs::read_to_string("/proc/self/mountinfo")?)? {
         fs::write(&file, "0").map_err(at(&file))?;
@@ -211,14 +223,8 @@ fn begin(mut told: &UnixStream) -> io::Result<()> {
         Err(e) if e.0 == rustix::io::Errno::NOSYS.raw_os_error() => {}
         Err(e) => return Err(io::Error::other(format!("session keyring: {}", io::Error::from_raw_os_error(e.0)))),
     }
-    let (to, theirs) = UnixStream::pair()?;
-    let message = frame(&Inner { last_capability }, MAX_ORDER).map_err(io::Error::other)?;
     let process = open()?;
     let passed = [input.as_fd(), output.as_fd(), error.as_fd(), container.as_fd(), process.as_fd(), told.as_fd()];
-    fds::send(&to, &message, &passed)?;
-    let mut next = Command::new(hold::ME);
-    next.arg0("bosun-pod").arg("enter").env_clear().current_dir("/");
-    next.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
     // All but its mounts: this program's file is among those of the node.
     let namespaces = ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
@@ -226,13 +232,13 @@ fn begin(mut told: &UnixStream) -> io::Result<()> {
         | ThreadNameSpaceType::CONTROL_GROUP
         | ThreadNameSpaceType::PROCESS_ID;
     rustix::thread::move_into_thread_name_spaces(container.as_fd(), namespaces)?;
-    let pid = next.spawn()?.id();
+    let pid = start("enter", &last_capability, &passed)?.0.id();
     told.write_all(format!("{PID}{pid}\n").as_bytes())
 }
 
 /// The container's side, to the end.
 fn become_command(
-    inner: &Inner,
+    last_capability: u32,
     container: &OwnedFd,
     process: File,
     streams: [OwnedFd; 3],
@@ -257,7 +263,7 @@ fn become_command(
         rustix::thread::set_no_new_privs(true)?;
     }
     let sets = Sets::of(&process.capabilities)?;
-    for number in 0..=inner.last_capability {
+    for number in 0..=last_capability {
         let one = CapabilitySet::from_bits_retain(1 << number);
         if !sets.bounding.contains(one) {
             rustix::thread::remove_capability_from_bounding_set(one)?;

@@ -15,8 +15,13 @@ use rustix::thread::{UnshareFlags, move_into_link_name_space};
 use crate::record::{IdRange, NamespacePlan, PodPlan, read_record};
 use crate::{NAMESPACE_FILES, NAMESPACES, PLAN, loopback};
 
-/// This program, also when its file has been replaced, or is in memory alone.
-pub(crate) const ME: &str = "/proc/self/exe";
+/// This program once more, also when its file has been replaced, or is not to be seen.
+pub(crate) fn again(verb: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("bosun-pod").arg(verb);
+    command
+}
+
 /// What the two sides of the pipes tell each other: "done, go on".
 const STEP: u8 = b'.';
 
@@ -92,8 +97,8 @@ fn leave(flags: UnshareFlags) -> io::Result<()> {
 
 /// Process 1 of the PID namespace: the first child after it was made. It must outlive this process.
 fn start_init(dir: &Path) -> io::Result<()> {
-    let mut init = Command::new(ME);
-    init.arg0("bosun-pod").arg("init").arg(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut init = again("init");
+    init.arg(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     init.current_dir("/").spawn().map(drop)
 }
 
@@ -146,8 +151,8 @@ fn by_ourselves(dir: &Path, plan: &NamespacePlan) -> io::Result<()> {
 
 /// By a process that others may join or that ends in it: users are mapped from outside, and process 1 has to be a child.
 fn by_another(dir: &Path, plan: &NamespacePlan) -> io::Result<Option<Pid>> {
-    let mut command = Command::new(ME);
-    command.arg0("bosun-pod").arg("hold").arg(dir).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut command = again("hold");
+    command.arg(dir).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn()?;
     let made = pin(dir, plan, &mut child);
     if made.is_err() {
@@ -176,8 +181,7 @@ fn pin(dir: &Path, plan: &NamespacePlan, child: &mut Child) -> io::Result<Option
     if !plan.pid {
         return Ok(None);
     }
-    let holder = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(missing)?;
-    first_child(holder).map(Some)
+    first_child(Pid::from_child(child)).map(Some)
 }
 
 /// Mounts the namespaces of a process.

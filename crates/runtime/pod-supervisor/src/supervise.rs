@@ -191,8 +191,7 @@ impl Supervisor {
     fn wait(&self) -> io::Result<Vec<Turn>> {
         let (turns, mut fds) = self.watched();
         let now = Instant::now();
-        let soon = Duration::from_millis(100);
-        let calls = self.tools.iter().map(|(tool, _)| tool.time_left(now).unwrap_or(soon));
+        let calls = self.tools.iter().map(|(tool, _)| tool.time_left(now).unwrap_or(Duration::from_millis(100)));
         let calls = calls.chain(self.entering.iter().map(|e| e.time_left(now)));
         let strays = self.containers.values().any(|c| matches!(c.stage, Stage::Running { .. })).then_some(STRAYS);
         let shortest = calls.chain(strays).min();

@@ -3,16 +3,13 @@
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use super::tools::{TIME_LIMIT, watched};
-use crate::command::{BEGIN, MAX_ORDER, Order, PID};
-use crate::wire::frame;
-use crate::{fds, hold};
+use crate::command::{self, BEGIN, MAX_ORDER, Order, PID};
+use crate::hold;
 
 /// A command that is about to begin.
 #[derive(Debug)]
@@ -56,16 +53,8 @@ fn read(words: &[u8]) -> Told {
 impl Entering {
     /// Starts the helper with its order; what goes along are the command's streams and a pidfd of the container's first process.
     pub(super) fn start(client: u64, order: &Order, passed: &[BorrowedFd<'_>]) -> io::Result<Self> {
-        let order = frame(order, MAX_ORDER).map_err(io::Error::other)?;
-        let (told, theirs) = UnixStream::pair()?;
-        told.set_nonblocking(true)?;
-        if fds::send(&told, &order, passed)? != order.len() {
-            return Err(io::Error::other("the order does not fit into a socket"));
-        }
-        let mut helper = Command::new(hold::ME);
-        helper.arg0("bosun-pod").arg("exec").env_clear().current_dir("/");
-        helper.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-        let (helper, ended) = watched(i32::try_from(helper.spawn()?.id()).unwrap_or_default())?;
+        let (helper, told) = command::start("exec", order, passed)?;
+        let (helper, ended) = watched(Pid::from_child(&helper).as_raw_nonzero().get())?;
         Ok(Self { helper, ended, told, client, words: Vec::new(), deadline: Instant::now() + TIME_LIMIT })
     }
 

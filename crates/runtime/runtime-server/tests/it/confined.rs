@@ -6,15 +6,14 @@ use cri_api::v1::security_profile::ProfileType;
 use crate::bed::Bed;
 use crate::on_runc::{Client, container, exec, exited, run_pod, running, stop_pod};
 
-/// What a process says of itself. The shell is asked, as whatever it starts has other numbers.
+/// What a process says of itself.
 const LOOK: &str = "b=/bin/busybox; $b grep -E '^(Cap|NoNew|Seccomp:|Groups|Uid|Gid|Umask|SigBlk)' /proc/self/status; \
     $b grep ^SigIgn: /proc/self/status | $b tail -c 9 | $b cut -c2-; \
     $b sort /proc/self/cgroup; $b cat /proc/self/mountinfo /proc/self/limits /proc/self/oom_score_adj; \
     for n in cgroup ipc mnt net pid user uts; do $b readlink /proc/self/ns/$n; done; \
     $b env | $b grep -v -e ^_= -e ^SHLVL= -e ^OLDPWD= | $b sort; $b pwd";
 
-/// What a container's first process says of itself, and what a command in it says.
-/// And which descriptors the latter has.
+/// What a container's first process says of itself, and what a command in it says; and which descriptors the latter has.
 async fn both(client: &mut Client, bed: &Bed, pod: &str, config: v1::ContainerConfig) -> ([Vec<String>; 2], String) {
     let log = config.log_path.clone();
     let id = running(client, pod, config).await;
@@ -90,19 +89,13 @@ const fn kind(name: &'static str, user: i64, change: fn(&mut v1::LinuxContainerS
     Kind { name, user, by_runtime: false, change }
 }
 
+const fn guarded(name: &'static str, user: i64) -> Kind {
+    Kind { name, user, by_runtime: true, change: |c| c.seccomp = Some(profile(ProfileType::RuntimeDefault)) }
+}
+
 const KINDS: &[Kind] = &[
-    Kind {
-        name: "guarded-root",
-        user: 0,
-        by_runtime: true,
-        change: |c| c.seccomp = Some(profile(ProfileType::RuntimeDefault)),
-    },
-    Kind {
-        name: "guarded-user",
-        user: 1000,
-        by_runtime: true,
-        change: |c| c.seccomp = Some(profile(ProfileType::RuntimeDefault)),
-    },
+    guarded("guarded-root", 0),
+    guarded("guarded-user", 1000),
     kind("root", 0, |_| ()),
     kind("user", 1000, |_| ()),
     kind("unknown-user", 4711, |_| ()),
