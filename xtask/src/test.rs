@@ -44,6 +44,9 @@ pub(crate) struct Args {
 /// What the step with the lints answers.
 const LINTS: &str = "does any lint object?";
 
+/// What the step with the examples answers.
+const EXAMPLES: &str = "do the examples in the documentation do what they say, those that must not compile included?";
+
 struct Step {
     name: &'static str,
     answers: &'static str,
@@ -112,11 +115,9 @@ fn fast_steps(steps: &Steps, args: &Args) {
         steps.step("clippy", LINTS, &|log| clippy(log, &[]));
     }
     steps.step("tests", "do the fast tests pass, layers and tidy among them?", &|log| fast_tests(log, args.fast));
-    steps.step(
-        "doc",
-        "do the examples in the documentation do what they say, those that must not compile included?",
-        &|log| doctests(log),
-    );
+    if args.fast {
+        steps.step("doc", EXAMPLES, &doctests);
+    }
     steps.step("outside", "is the page on replacing a manager enough to build a node elsewhere?", &|log| {
         let program = outside::build(&|args| log.run("cargo", args))?;
         log.run(&program.to_string_lossy(), &["--version"])?;
@@ -149,6 +150,7 @@ fn slow_steps(steps: &Steps, args: &Args) {
             }
             let _ = ready.send(());
             if !args.fast {
+                steps.beside("doc", EXAMPLES, &doctests);
                 steps.beside("clippy", LINTS, &|log| {
                     clippy(log, &["--target-dir", &workspace::target_dir()?.join("clippy").to_string_lossy()])
                 });
