@@ -55,6 +55,7 @@ impl OwnRuntime {
                 Some(program) => program,
                 None => OCI_RUNTIMES.iter().find_map(|name| in_path(name)).context("neither runc nor crun in PATH")?,
             },
+            oci_runtime_only: file.oci_runtime_only.unwrap_or_default(),
             handlers: file.handlers,
             supervisor: match file.supervisor {
                 Some(program) => program,

@@ -12,7 +12,6 @@ mod brought;
 mod capabilities;
 pub mod cdi;
 mod cgroup;
-mod command;
 mod context;
 mod devices;
 mod error;
@@ -20,6 +19,7 @@ mod facts;
 mod mappings;
 mod mounts;
 mod namespaces;
+mod plain;
 mod process;
 mod profile;
 mod resources;
@@ -32,7 +32,6 @@ mod tests;
 
 pub use capabilities::CapabilityNames;
 pub use cgroup::cgroup_path;
-pub use command::is_plain_command;
 pub use error::SpecError;
 pub use facts::{
     AppArmor, Brought, DeviceKind, DeviceNode, ImageProcess, MountSource, NodeFacts, PodFiles, PodNamespaces, Request,
@@ -40,6 +39,7 @@ pub use facts::{
 };
 pub use mounts::is_image;
 pub use namespaces::pod_namespace_options;
+pub use plain::{is_plain_command, is_plain_container};
 pub use resources::linux_resources;
 pub use security::{SeccompChoice, seccomp_choice};
 pub use spec::container_spec;

@@ -4,23 +4,16 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use rustix::process::{Pid, Signal, WaitOptions};
 use rustix::thread::{UnshareFlags, move_into_link_name_space};
 
+use crate::helper::again;
 use crate::record::{IdRange, NamespacePlan, PodPlan, read_record};
 use crate::{NAMESPACE_FILES, NAMESPACES, PLAN, loopback};
-
-/// This program once more, also when its file has been replaced, or is not to be seen.
-pub(crate) fn again(verb: &str) -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("bosun-pod").arg(verb);
-    command
-}
 
 /// What the two sides of the pipes tell each other: "done, go on".
 const STEP: u8 = b'.';
@@ -91,7 +84,7 @@ fn sysctl_path(name: &str) -> io::Result<String> {
 /// rustix deprecates its safe call, as leaving a shared table of files is unsound; that flag is never among ours, and this
 /// process has one thread.
 #[allow(deprecated)]
-fn leave(flags: UnshareFlags) -> io::Result<()> {
+pub(crate) fn leave(flags: UnshareFlags) -> io::Result<()> {
     Ok(rustix::thread::unshare(flags)?)
 }
 

@@ -18,18 +18,24 @@
 #![deny(missing_docs)]
 
 mod capabilities;
+pub mod cgroups;
 mod clock;
 mod command;
+mod container;
 pub mod fds;
+mod helper;
 mod hold;
 mod loopback;
+mod process;
 pub mod record;
 mod supervise;
+mod terminal;
 pub mod wire;
 
 pub use capabilities::CAPABILITIES;
 pub use clock::now;
 pub use command::{enter, exec};
+pub use container::{first, start};
 pub use hold::{hold, init};
 pub use record::{ContainerPlan, ExitRecord, Held, IdRange, NamespacePlan, PodPlan};
 pub use supervise::supervise;

@@ -1,9 +1,13 @@
-//! `bosun-pod run|hold|init|exec|enter`: see the crate's documentation.
+//! `bosun-pod run|hold|init|start|first|exec|enter`: see the crate's documentation.
 
 #![forbid(unsafe_code)]
 
 use std::path::Path;
 use std::process::ExitCode;
+
+fn done(well: bool) -> ExitCode {
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
 
 fn main() -> ExitCode {
     // Else it is called as the descriptor is that it was started by.
@@ -13,11 +17,10 @@ fn main() -> ExitCode {
     let (verb, dir) = (args.next(), args.next());
     // Why these failed has been told, and their streams may be a command's.
     match verb.as_deref().and_then(|v| v.to_str()) {
-        Some("exec") => return if pod_supervisor::exec().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE },
-        Some("enter") => {
-            let _ = pod_supervisor::enter();
-            return ExitCode::FAILURE;
-        }
+        Some("start") => return done(pod_supervisor::start().is_ok()),
+        Some("first") => return done(pod_supervisor::first().is_ok()),
+        Some("exec") => return done(pod_supervisor::exec().is_ok()),
+        Some("enter") => return done(pod_supervisor::enter().is_ok()),
         _ => {}
     }
     let done = match (verb.as_deref().and_then(|v| v.to_str()), &dir) {

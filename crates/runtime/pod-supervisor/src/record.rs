@@ -95,6 +95,10 @@ pub struct ContainerPlan {
     pub tty: bool,
     /// `memory.events` or `memory.oom_control` of its cgroup: whether the kernel killed in it.
     pub oom_file: Option<PathBuf>,
+    /// Nothing of it takes the OCI runtime (`container_spec::is_plain_container`): the supervisor makes this cgroup and starts it itself. A
+    /// server that knows nothing of this has none.
+    #[serde(default)]
+    pub cgroup: Option<String>,
 }
 
 /// How a container ended (`exit.json`).

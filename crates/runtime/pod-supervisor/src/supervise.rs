@@ -16,8 +16,8 @@ use crate::wire::Answer;
 use crate::{PLAN, READY, SOCKET, hold};
 
 mod attach;
+mod begin;
 mod client;
-mod commands;
 mod container;
 mod ends;
 mod entering;
@@ -28,6 +28,7 @@ mod tools;
 
 use client::{Client, MAX_CLIENTS};
 use container::{Container, Stage};
+use ends::Leaving;
 use entering::Entering;
 use tools::Tool;
 
@@ -61,7 +62,7 @@ enum Turn {
     Client(u64),
     /// Something ended.
     Child,
-    /// What is about to become a command says something, or is one.
+    /// What is about to become a container or a command says something, or is one.
     Entering(Pid),
     Output(String, bool),
     Console(String),
@@ -77,8 +78,10 @@ struct Supervisor {
     clients: BTreeMap<u64, Client>,
     containers: BTreeMap<String, Container>,
     tools: Vec<(Tool, Purpose)>,
-    /// Commands that are about to begin without the OCI runtime.
+    /// Containers and commands that are about to begin without the OCI runtime.
     entering: Vec<Entering>,
+    /// What ended ones leave behind.
+    leaving: Vec<Leaving>,
     execs: Vec<Exec>,
     /// Ends of children that nobody asked about yet: an OCI runtime's process may end before its number is read.
     strays: VecDeque<(Pid, i32)>,
@@ -157,6 +160,7 @@ impl Supervisor {
             containers: BTreeMap::new(),
             tools: Vec::new(),
             entering: Vec::new(),
+            leaving: Vec::new(),
             execs: Vec::new(),
             strays: VecDeque::new(),
             init,
@@ -168,13 +172,14 @@ impl Supervisor {
 
     fn serve(&mut self) -> io::Result<()> {
         // What the OCI runtime is at is ended first: nobody else would look after it.
-        while self.ending.is_none() || !self.tools.is_empty() {
+        while self.ending.is_none() || !self.tools.is_empty() || !self.leaving.is_empty() {
             let turns = self.wait()?;
             for turn in turns {
                 self.take(turn);
             }
             self.end_late();
             self.reap();
+            self.leave();
         }
         if let Some((pid, _)) = &self.init {
             hold::end_init(*pid)?;
@@ -194,7 +199,8 @@ impl Supervisor {
         let calls = self.tools.iter().map(|(tool, _)| tool.time_left(now).unwrap_or(Duration::from_millis(100)));
         let calls = calls.chain(self.entering.iter().map(|e| e.time_left(now)));
         let strays = self.containers.values().any(|c| matches!(c.stage, Stage::Running { .. })).then_some(STRAYS);
-        let shortest = calls.chain(strays).min();
+        let leaving = (!self.leaving.is_empty()).then_some(Leaving::PAUSE);
+        let shortest = calls.chain(strays).chain(leaving).min();
         let shortest = shortest.and_then(|d| Timespec::try_from(d).ok());
         match poll(&mut fds, shortest.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}

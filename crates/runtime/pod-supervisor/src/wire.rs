@@ -17,7 +17,7 @@ pub const MAX_ANSWER: usize = 256 << 10;
 /// Descriptors that come with a request: standard input, output, error.
 pub const MAX_FDS: usize = 3;
 /// Descriptors in a message of any kind.
-pub(crate) const MAX_PASSED: usize = MAX_FDS + 3;
+pub(crate) const MAX_PASSED: usize = MAX_FDS + 4;
 
 /// What a supervisor can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,11 +48,11 @@ pub enum Request {
         id: String,
         /// A file with the `process` of an OCI spec.
         process: PathBuf,
-        /// A listening socket to which the OCI runtime passes the terminal.
+        /// A listening socket to which the terminal is passed.
         console: Option<PathBuf>,
-        /// Nothing of it takes the OCI runtime: no seccomp profile, label, profile of AppArmor, terminal, users of the pod's own, and
-        /// nothing in `process` but arguments, environment, working directory, user, capabilities, limits, `noNewPrivileges` and
-        /// `oomScoreAdj`. The supervisor runs it itself then. A server that knows nothing of this means no.
+        /// Nothing of it takes the OCI runtime: no seccomp profile, label, profile of AppArmor, users of the pod's own, and
+        /// nothing in `process` but arguments, environment, working directory, user, capabilities, limits, `noNewPrivileges`,
+        /// `oomScoreAdj` and `terminal`. The supervisor runs it itself then. A server that knows nothing of this means no.
         #[serde(default)]
         direct: bool,
     },

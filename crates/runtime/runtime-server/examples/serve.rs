@@ -16,6 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         run: dir.join("run"),
         listen: dir.join("cri.sock"),
         oci_runtime: "/usr/sbin/runc".into(),
+        oci_runtime_only: false,
         handlers: if config.exists() { RuntimeFile::read(&config)?.handlers } else { Default::default() },
         supervisor,
         cdi_spec_dirs: vec![dir.join("cdi")],

@@ -14,6 +14,7 @@ use rustix::pipe::PipeFlags;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
+use crate::container::CONFIG;
 use crate::error::{At, Done, RuntimeError};
 use crate::node;
 use crate::records::ContainerRecord;
@@ -27,17 +28,22 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// Bytes of a `config.json`.
 const MAX_SPEC: u64 = 16 << 20;
 
-/// The process of a command: the container's own, with other words; and whether the supervisor can run it without the OCI runtime.
-fn process(bundle: &Path, command: &[String], terminal: bool) -> Done<(Process, bool)> {
-    let path = bundle.join("config.json");
+/// What a container was made with.
+pub(crate) fn spec(bundle: &Path) -> Done<Spec> {
+    let path = bundle.join(CONFIG);
     let mut text = Vec::new();
     let file = fs::File::open(&path).at("open", &path)?;
     file.take(MAX_SPEC).read_to_end(&mut text).at("read", &path)?;
-    let spec: Spec = serde_json::from_slice(&text).map_err(io::Error::from).at("read", &path)?;
+    serde_json::from_slice(&text).map_err(io::Error::from).at("read", &path)
+}
+
+/// The process of a command: the container's own, with other words; and whether it takes nothing of an OCI runtime.
+fn process(bundle: &Path, command: &[String], terminal: bool) -> Done<(Process, bool)> {
+    let spec = spec(bundle)?;
     let missing = || RuntimeError::Refused("the container has no process".into());
     let mut process = spec.process().clone().ok_or_else(missing)?;
     process.set_args(Some(command.to_vec())).set_terminal(Some(terminal));
-    let direct = container_spec::is_plain_command(&spec, &process) && node::joins_by_pidfd();
+    let direct = container_spec::is_plain_command(&spec, &process);
     Ok((process, direct))
 }
 
@@ -72,6 +78,7 @@ pub(crate) async fn prepare(
     terminal: bool,
 ) -> Done<Prepared> {
     let bundle = rt.options.bundle(&record.pod, &record.id);
+    let may = may_run(rt, record)?;
     let file = Scratch(bundle.join(format!("exec-{}.json", &new_id()[..16])));
     let path = file.0.clone();
     let written = move || {
@@ -80,8 +87,18 @@ pub(crate) async fn prepare(
         crate::options::private_file(&path, &text)?;
         Ok(direct)
     };
-    let direct = rt.blocking.run(written).await?;
+    let direct = rt.blocking.run(written).await? && may;
     Ok(Prepared { file, direct })
+}
+
+/// Whether the supervisor may run commands in a container: it has started it, or what did makes the same.
+fn may_run(rt: &Runtime, record: &ContainerRecord) -> Done<bool> {
+    let is_usual = || {
+        let handler = rt.pod(&record.pod)?.record().runtime_handler;
+        // One that was taken out of the file is not known.
+        Ok(rt.handlers.find(&handler).is_ok_and(|h| h.is_usual) && node::joins_by_pidfd())
+    };
+    if rt.handlers.that_know(&record.id).is_empty() { Ok(true) } else { is_usual() }
 }
 
 fn output() -> Done<(pipe::Receiver, OwnedFd)> {

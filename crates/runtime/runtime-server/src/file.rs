@@ -31,6 +31,8 @@ pub struct RuntimeFile {
     pub state: Option<PathBuf>,
     /// The OCI runtime of pods that ask for none.
     pub oci_runtime: Option<PathBuf>,
+    /// It starts all containers and commands.
+    pub oci_runtime_only: Option<bool>,
     /// The program `bosun-pod`.
     pub supervisor: Option<PathBuf>,
     /// Configurations of pod networks.
@@ -122,9 +124,9 @@ mod tests {
     fn places_are_named_as_the_flags_are_and_absolute() {
         let text = "listen = \"unix:///run/x.sock\"\nroot = \"/a\"\nstate = \"/b\"\noci-runtime = \"/c\"\n\
                     supervisor = \"/d\"\ncni-conf-dir = \"/e\"\ncni-bin-dir = [\"/f\", \"/g\"]\n\
-                    cni-cache-dir = \"/h\"\nhosts-dir = \"/i\"\ncdi-spec-dir = [\"/j\"]\n";
+                    cni-cache-dir = \"/h\"\noci-runtime-only = true\nhosts-dir = \"/i\"\ncdi-spec-dir = [\"/j\"]\n";
         let file = RuntimeFile::parse(text).expect("good");
-        assert_eq!(file.listen.as_deref(), Some(Path::new("/run/x.sock")));
+        assert_eq!((file.listen.as_deref(), file.oci_runtime_only), (Some(Path::new("/run/x.sock")), Some(true)));
         let told: Vec<String> = file.paths().iter().map(|(key, path)| format!("{key} {}", path.display())).collect();
         let all = "root /a, state /b, oci-runtime /c, supervisor /d, cni-conf-dir /e, cni-cache-dir /h, hosts-dir /i, \
                    cni-bin-dir /f, cni-bin-dir /g, cdi-spec-dir /j";

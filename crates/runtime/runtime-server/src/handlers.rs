@@ -48,6 +48,15 @@ pub(crate) struct Handler {
     /// Its `--root`.
     pub(crate) root: PathBuf,
     pub(crate) node: NodeFacts,
+    /// Its containers are what a supervisor makes, too: another one may be a machine of its own, or an emulated kernel.
+    pub(crate) is_usual: bool,
+}
+
+/// OCI runtimes whose containers are plain Linux ones.
+const USUAL: [&str; 2] = ["runc", "crun"];
+
+fn is_usual(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| USUAL.iter().any(|usual| *usual == name))
 }
 
 impl Handler {
@@ -76,6 +85,7 @@ impl Handlers {
             program: program.to_owned(),
             root: options.oci_root(name),
             node: node::facts(cgroups, &apparmor, program).await,
+            is_usual: is_usual(program) && !options.oci_runtime_only,
         };
         let own = look("", &options.oci_runtime).await;
         let mut named = BTreeMap::new();

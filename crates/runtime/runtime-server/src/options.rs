@@ -33,6 +33,8 @@ pub struct Options {
     pub listen: PathBuf,
     /// The program of the OCI runtime of pods that ask for none.
     pub oci_runtime: PathBuf,
+    /// It starts all containers and commands; else supervisors start those themselves that are plain ([`container_spec::is_plain_container`]).
+    pub oci_runtime_only: bool,
     /// Programs of OCI runtimes that pods may ask for, by name ([`crate::RuntimeFile::handlers`]).
     pub handlers: BTreeMap<String, PathBuf>,
     /// The program `bosun-pod`.

@@ -9,9 +9,10 @@ use pod_supervisor::{ContainerPlan, ExitRecord, Held};
 use tracing::{info, warn};
 
 use crate::error::{Done, RuntimeError};
+use crate::records::SandboxRecord;
 use crate::runtime::{Container, Runtime};
 use crate::supervisor::{self, SupervisorError};
-use crate::{cgroups, ends};
+use crate::{cgroups, ends, exec, node};
 
 /// Exit code of a container that could not be started, as containerd has it.
 const START_FAILED: i32 = 128;
@@ -25,14 +26,19 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
         return Err(RuntimeError::Refused(format!("container {id:?} was started already")));
     }
     let sandbox = rt.pod(&record.pod)?.record();
+    let bundle = rt.options.bundle(&record.pod, &record.id);
+    let (read, is_able) = (bundle.clone(), starts_by_itself(rt, &sandbox));
+    let is_plain = move || Ok(is_able && container_spec::is_plain_container(&exec::spec(&read)?));
+    let is_plain = rt.blocking.run(is_plain).await?;
     let plan = ContainerPlan {
         id: record.id.clone(),
-        bundle: rt.options.bundle(&record.pod, &record.id),
+        bundle,
         log: PathBuf::from(&record.log_path),
         stdin: record.config.stdin,
         stdin_once: record.config.stdin_once,
         tty: record.config.tty,
         oom_file: cgroups::oom_file(rt, &sandbox, id),
+        cgroup: if is_plain { cgroups::of_container(rt, &sandbox, id) } else { None },
     };
     let asked = supervisor::ask(&rt.socket(&record.pod), id, &Request::Run { container: plan }).await;
     match asked {
@@ -52,6 +58,15 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
         }
         Err(e) => Err(e.into()),
     }
+}
+
+/// Whether a pod's supervisor may start containers without the OCI runtime: the pod asks for none by name, the node's own makes nothing else,
+/// and kernel and cgroups are such that the supervisor knows them.
+fn starts_by_itself(rt: &Runtime, sandbox: &SandboxRecord) -> bool {
+    let asks_for_none = sandbox.runtime_handler.is_empty();
+    let is_usual = rt.handlers.find("").is_ok_and(|own| own.is_usual);
+    let is_known = node::joins_by_pidfd() && !rt.handlers.node().cgroup_v2 && !rt.options.systemd_cgroup;
+    asks_for_none && is_usual && is_known
 }
 
 /// The supervisor says no. It may be as it has started the container already, for who died meanwhile.

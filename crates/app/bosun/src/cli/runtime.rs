@@ -31,6 +31,10 @@ pub(super) struct Args {
     /// The OCI runtime; without it `runc`, else `crun`, as `PATH` has them.
     #[arg(long, value_name = "PROGRAM")]
     oci_runtime: Option<PathBuf>,
+    /// The OCI runtime starts all containers and commands. Else supervisors start plain ones themselves, in a fraction of the time, where the OCI
+    /// runtime is runc or crun.
+    #[arg(long)]
+    oci_runtime_only: bool,
     /// The program that each pod has one of; without it `bosun-pod` beside this program, or in `PATH`.
     #[arg(long, value_name = "PROGRAM")]
     supervisor: Option<PathBuf>,
@@ -69,6 +73,7 @@ impl Args {
             root: given(&self.root, file.root),
             state: given(&self.state, file.state),
             oci_runtime: given(&self.oci_runtime, file.oci_runtime),
+            oci_runtime_only: self.oci_runtime_only.then_some(true).or(file.oci_runtime_only),
             supervisor: given(&self.supervisor, file.supervisor),
             cni_conf_dir: given(&self.cni_conf_dir, file.cni_conf_dir),
             cni_bin_dir: all(&self.cni_bin_dir, file.cni_bin_dir),

@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
@@ -81,7 +80,7 @@ impl Container {
             killers: Vec::new(),
             log,
         };
-        let mut streams = Streams::none();
+        let mut streams = Streams::default();
         if container.plan.tty {
             let path = run.join(format!("tty{number}"));
             let listener = UnixListener::bind(&path)?;
@@ -90,14 +89,14 @@ impl Container {
             return Ok((container, streams));
         }
         let (stdout, theirs) = output("stdout")?;
-        streams.stdout = theirs.into();
+        streams.stdout = Some(theirs);
         let (stderr, theirs) = output("stderr")?;
-        streams.stderr = theirs.into();
+        streams.stderr = Some(theirs);
         (container.stdout, container.stderr) = (Some(stdout), Some(stderr));
         if container.plan.stdin {
             let (theirs, ours) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
             rustix::io::ioctl_fionbio(&ours, true)?;
-            streams.stdin = Stdio::from(theirs);
+            streams.stdin = Some(theirs);
             container.stdin = Some(ours);
         }
         Ok((container, streams))

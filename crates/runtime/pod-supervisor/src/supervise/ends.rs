@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, pidfd_send_signal};
 
@@ -10,6 +12,7 @@ use super::container::Stage;
 use super::requests::unknown;
 use super::tools::{self, Streams, Tool};
 use super::{Exec, Purpose, Supervisor};
+use crate::cgroups::Groups;
 use crate::clock;
 use crate::record::{ExitRecord, write_record};
 use crate::wire::Answer;
@@ -72,7 +75,11 @@ impl Supervisor {
         let verdict = tool.verdict(code);
         match purpose {
             Purpose::Run { id, client, pid_file } => {
-                let answer = self.ran(&id, verdict, &pid_file);
+                let started = verdict.and_then(|()| {
+                    let known = |e: io::Error| e.to_string();
+                    self.child(tools::read_pid(&pid_file).map_err(known)?).map_err(known)
+                });
+                let answer = self.ran(&id, started);
                 self.tell(client, &answer);
             }
             Purpose::Exec { client, pid_file } => match self.executed(client, verdict, &pid_file) {
@@ -86,12 +93,9 @@ impl Supervisor {
         }
     }
 
-    fn ran(&mut self, id: &str, verdict: Result<(), String>, pid_file: &Path) -> Answer {
+    /// A container has been started, or could not be.
+    pub(super) fn ran(&mut self, id: &str, started: Result<(Pid, OwnedFd), String>) -> Answer {
         let now = clock::now();
-        let started = verdict.and_then(|()| {
-            let known = |e: io::Error| e.to_string();
-            self.child(tools::read_pid(pid_file).map_err(known)?).map_err(known)
-        });
         let Some(container) = self.containers.get_mut(id) else { return Answer::failed("the container is gone") };
         let killers = std::mem::take(&mut container.killers);
         let (answer, to_killers) = match started {
@@ -107,8 +111,8 @@ impl Supervisor {
                 (Answer::Started { pid, started_at: now }, Answer::Done)
             }
             Err(why) => {
-                self.containers.remove(id);
-                self.delete(id);
+                let cgroup = self.containers.remove(id).and_then(|c| c.plan.cgroup);
+                self.delete(id, cgroup);
                 (Answer::failed(why), unknown(id))
             }
         };
@@ -126,12 +130,12 @@ impl Supervisor {
     }
 
     /// A child of ours and what tells of its end. One that ended stays until it is reaped, but that may have been just before.
-    pub(super) fn child(&self, pid: i32) -> io::Result<(Pid, std::os::fd::OwnedFd)> {
+    pub(super) fn child(&self, pid: i32) -> io::Result<(Pid, OwnedFd)> {
         tools::watched(pid).or_else(|e| self.gone_already(pid).ok_or(e))
     }
 
     /// A process that was reaped before its number was read: any descriptor that is ready at once will do.
-    fn gone_already(&self, pid: i32) -> Option<(Pid, std::os::fd::OwnedFd)> {
+    fn gone_already(&self, pid: i32) -> Option<(Pid, OwnedFd)> {
         let pid = Pid::from_raw(pid)?;
         self.strays.iter().any(|(stray, _)| *stray == pid).then_some(())?;
         let (reader, _writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok()?;
@@ -180,6 +184,7 @@ impl Supervisor {
         let complaints = [container.pump(false), container.pump(true)];
         let started_at = container.started_at;
         let exit = ExitRecord { exit_code, started_at, finished_at: clock::now(), oom: container.was_oom_killed() };
+        let cgroup = container.plan.cgroup.clone();
         let attached: Vec<u64> = container.attached.drain(..).map(|a| a.client).collect();
         container.stdin = None;
         container.stage = Stage::Ended(exit.clone());
@@ -194,17 +199,51 @@ impl Supervisor {
         }
         let event = Answer::Event { id: id.to_owned(), exit };
         self.tell_watchers(&event);
-        self.delete(id);
+        self.delete(id, cgroup);
     }
 
-    /// What the OCI runtime still keeps: processes of the cgroup, the cgroup, its state.
-    fn delete(&mut self, id: &str) {
+    /// What is left of it: its cgroup, or what the OCI runtime still keeps, processes among it.
+    fn delete(&mut self, id: &str, cgroup: Option<String>) {
+        if let Some(cgroup) = cgroup {
+            self.leaving.push(Leaving::new(cgroup));
+            return self.leave();
+        }
         self.next += 1;
         let name = format!("delete{}", self.next);
         let args = [OsStr::new("delete"), OsStr::new("--force"), OsStr::new(id)];
-        match Tool::start(&self.run, &self.plan, &name, &args, Streams::none()) {
+        match Tool::start(&self.run, &self.plan, &name, &args, Streams::default()) {
             Ok(tool) => self.tools.push((tool, Purpose::Delete)),
             Err(e) => self.complain(Some(format!("delete {id}: {e}"))),
         }
+    }
+
+    /// Removes cgroups of containers that have ended. The last process of one may be on its way out yet.
+    pub(super) fn leave(&mut self) {
+        let now = Instant::now();
+        for one in std::mem::take(&mut self.leaving) {
+            match Groups::of(&one.cgroup).and_then(|groups| groups.remove()) {
+                Ok(()) => {}
+                Err(_) if now < one.deadline => self.leaving.push(one),
+                Err(e) => self.complain(Some(format!("a cgroup stays: {e}"))),
+            }
+        }
+    }
+}
+
+/// The cgroup of a container that has ended.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    cgroup: String,
+    deadline: Instant,
+}
+
+impl Leaving {
+    /// How often it is tried.
+    pub(super) const PAUSE: Duration = Duration::from_millis(20);
+    /// And for how long.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn new(cgroup: String) -> Self {
+        Self { cgroup, deadline: Instant::now() + Self::PATIENCE }
     }
 }

@@ -1,4 +1,4 @@
-//! Commands that the supervisor runs itself (`bosun-pod exec`), until they have begun.
+//! Containers and commands that the supervisor starts itself (`bosun-pod start` and `exec`), until they have begun.
 
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -6,25 +6,48 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, pidfd_send_signal};
+use serde::Serialize;
 
 use super::tools::{TIME_LIMIT, watched};
-use crate::command::{self, BEGIN, MAX_ORDER, Order, PID};
-use crate::hold;
+use crate::helper::{BEGIN, MAX_ORDER, PID};
+use crate::{command, container, helper, hold};
 
-/// A command that is about to begin.
+/// What is begun, and who waits for it.
+#[derive(Clone, Debug)]
+pub(super) enum Becomes {
+    Container { id: String, client: u64 },
+    Command { client: u64 },
+}
+
+impl Becomes {
+    /// What it is in the words for what went wrong.
+    fn what(&self) -> &'static str {
+        match self {
+            Self::Container { .. } => container::WHAT,
+            Self::Command { .. } => command::WHAT,
+        }
+    }
+
+    /// Whether it is a command that a client has asked for.
+    pub(super) fn is_command_of(&self, asked: u64) -> bool {
+        matches!(self, Self::Command { client } if *client == asked)
+    }
+}
+
+/// A container or command that is about to begin.
 #[derive(Debug)]
 pub(super) struct Entering {
-    /// `bosun-pod exec`, which ends when it has started what becomes the command.
+    /// `bosun-pod start` or `exec`, which ends when it has started what becomes the container or command.
     pub(super) helper: Pid,
     ended: OwnedFd,
     /// Ends when it has begun, or has failed.
     pub(super) told: UnixStream,
-    pub(super) client: u64,
+    pub(super) becomes: Becomes,
     words: Vec<u8>,
     pub(super) deadline: Instant,
 }
 
-/// What was told of a command until nothing more can come.
+/// What was told of it until nothing more can come.
 #[derive(Debug, PartialEq)]
 pub(super) enum Told {
     /// It has this number, and its program took over.
@@ -33,7 +56,7 @@ pub(super) enum Told {
     Failed(String),
 }
 
-fn read(words: &[u8]) -> Told {
+fn read(words: &[u8], what: &str) -> Told {
     let text = String::from_utf8_lossy(words);
     let (mut pid, mut begun, mut rest) = (None, false, Vec::new());
     for line in text.split_inclusive('\n') {
@@ -46,16 +69,21 @@ fn read(words: &[u8]) -> Told {
     match (pid, begun, rest.is_empty()) {
         (Some(pid), true, true) => Told::Began(pid),
         (_, _, false) => Told::Failed(rest.concat()),
-        _ => Told::Failed("exec failed: it ended before it began".to_owned()),
+        _ => Told::Failed(format!("{what} failed: it ended before it began")),
     }
 }
 
 impl Entering {
-    /// Starts the helper with its order; what goes along are the command's streams and a pidfd of the container's first process.
-    pub(super) fn start(client: u64, order: &Order, passed: &[BorrowedFd<'_>]) -> io::Result<Self> {
-        let (helper, told) = command::start("exec", order, passed)?;
+    /// Starts the helper with its order; what goes along are the streams and, for a command, a pidfd of the container's first process; and the
+    /// socket that waits for the terminal, if there is to be one.
+    pub(super) fn start<T: Serialize>(becomes: Becomes, order: &T, passed: &[BorrowedFd<'_>]) -> io::Result<Self> {
+        let verb = match becomes {
+            Becomes::Container { .. } => "start",
+            Becomes::Command { .. } => "exec",
+        };
+        let (helper, told) = helper::start(verb, order, passed)?;
         let (helper, ended) = watched(Pid::from_child(&helper).as_raw_nonzero().get())?;
-        Ok(Self { helper, ended, told, client, words: Vec::new(), deadline: Instant::now() + TIME_LIMIT })
+        Ok(Self { helper, ended, told, becomes, words: Vec::new(), deadline: Instant::now() + TIME_LIMIT })
     }
 
     /// How long it still has.
@@ -65,7 +93,7 @@ impl Entering {
 
     /// What was told, when that is all.
     pub(super) fn told(&mut self) -> Option<Told> {
-        self.hear().then(|| read(&self.words))
+        self.hear().then(|| read(&self.words, self.becomes.what()))
     }
 
     /// Reads what it says; whether that is all.
@@ -85,11 +113,11 @@ impl Entering {
         }
     }
 
-    /// Ends it. What was to become the command may have been stopped by the container before its number was told: answered, as it has to
+    /// Ends it. What was to become a command may have been stopped by the container before its number was told: answered, as it has to
     /// be reaped before the container can end.
     pub(super) fn end(mut self) -> Option<(Pid, OwnedFd)> {
         self.hear();
-        let told = match read(&[&self.words[..], BEGIN.as_bytes()].concat()) {
+        let told = match read(&[&self.words[..], BEGIN.as_bytes()].concat(), self.becomes.what()) {
             Told::Began(pid) => Some(pid),
             Told::Failed(_) => hold::first_child(self.helper).ok().map(|pid| pid.as_raw_nonzero().get()),
         };
@@ -117,7 +145,7 @@ mod tests {
             ("begin\n", Told::Failed("exec failed: it ended before it began".into())),
             ("", Told::Failed("exec failed: it ended before it began".into())),
         ] {
-            assert_eq!(read(words.as_bytes()), want, "{words:?}");
+            assert_eq!(read(words.as_bytes(), "exec"), want, "{words:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::Command;
 
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 
@@ -42,8 +42,8 @@ impl Supervisor {
             Request::Exec { .. } | Request::Attach { .. } if !self.may_stream(client) => {
                 Answer::failed("too many commands and attachments at a time in this pod")
             }
-            Request::Exec { id, process, console: None, direct: true } => {
-                return self.enter(client, &id, process, fds);
+            Request::Exec { id, process, console, direct: true } => {
+                return self.enter(client, &id, process, console.as_deref(), fds);
             }
             Request::Exec { id, process, console, .. } => {
                 return self.exec(client, &id, &process, console.as_deref(), fds);
@@ -120,6 +120,9 @@ impl Supervisor {
         if self.ending.is_some() {
             return Err(io::Error::other("the pod is ending"));
         }
+        if let Some(cgroup) = plan.cgroup.clone() {
+            return self.begin(client, plan, cgroup);
+        }
         self.next += 1;
         let number = self.next;
         let pid_file = self.run.join(format!("pid{number}"));
@@ -150,8 +153,7 @@ impl Supervisor {
         self.next += 1;
         let pid_file = self.run.join(format!("pid{}", self.next));
         let mut fds = fds.into_iter();
-        let mut next = || fds.next().map_or_else(Stdio::null, Stdio::from);
-        let streams = Streams { stdin: next(), stdout: next(), stderr: next() };
+        let streams = Streams { stdin: fds.next(), stdout: fds.next(), stderr: fds.next() };
         let mut args = words(&["exec", "--detach", "--pid-file"]);
         args.extend([pid_file.as_os_str(), OsStr::new("--process"), process.as_os_str()]);
         args.extend(console.into_iter().flat_map(|path| [OsStr::new("--console-socket"), path.as_os_str()]));
@@ -177,11 +179,11 @@ impl Supervisor {
             starting.killers.push(client);
             return Ok(None);
         }
-        let ended = match self.containers.get(id).map(|c| &c.stage) {
-            Some(Stage::Running { ended, .. }) => ended,
-            Some(Stage::Starting) => return Ok(Some(Answer::failed("container is starting"))),
-            Some(Stage::Ended(_)) => return Ok(Some(Answer::Done)),
-            None => return Ok(Some(unknown(id))),
+        let Some(container) = self.containers.get(id) else { return Ok(Some(unknown(id))) };
+        let (pid, ended) = match &container.stage {
+            Stage::Running { pid, ended } => (*pid, ended),
+            Stage::Starting => return Ok(Some(Answer::failed("container is starting"))),
+            Stage::Ended(_) => return Ok(Some(Answer::Done)),
         };
         if let Some(signal) = Signal::from_named_raw(signal) {
             return match pidfd_send_signal(ended, signal) {
@@ -189,12 +191,20 @@ impl Supervisor {
                 Err(e) => Err(e.into()),
             };
         }
-        // Real-time signals have no names: the OCI runtime sends them.
-        let number = signal.to_string();
-        let mut args = words(&["kill"]);
-        args.extend([OsStr::new(id), OsStr::new(&number)]);
+        // Real-time signals have no names: others send them.
+        let (number, is_own) = (signal.to_string(), container.plan.cgroup.is_some());
         self.next += 1;
-        let tool = Tool::start(&self.run, &self.plan, &format!("kill{}", self.next), &args, Streams::none())?;
+        let name = format!("kill{}", self.next);
+        let tool = if is_own {
+            // A child of ours: its number is its own until it is reaped.
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", "kill -\"$0\" \"$1\"", &number, &pid.as_raw_nonzero().to_string()]);
+            Tool::call(shell, self.run.join(format!("{name}.log")), Streams::default())?
+        } else {
+            let mut args = words(&["kill"]);
+            args.extend([OsStr::new(id), OsStr::new(&number)]);
+            Tool::start(&self.run, &self.plan, &name, &args, Streams::default())?
+        };
         self.tools.push((tool, Purpose::Signal { client }));
         Ok(None)
     }

@@ -16,17 +16,12 @@ pub(super) const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// Bytes of its log that are looked at.
 const LOG_TAIL: usize = 16 << 10;
 
-/// Standard streams of a call.
+/// Standard streams; none: `/dev/null`.
+#[derive(Default)]
 pub(super) struct Streams {
-    pub(super) stdin: Stdio,
-    pub(super) stdout: Stdio,
-    pub(super) stderr: Stdio,
-}
-
-impl Streams {
-    pub(super) fn none() -> Self {
-        Self { stdin: Stdio::null(), stdout: Stdio::null(), stderr: Stdio::null() }
-    }
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stdout: Option<OwnedFd>,
+    pub(super) stderr: Option<OwnedFd>,
 }
 
 /// A call under way.
@@ -54,9 +49,16 @@ impl Tool {
         if plan.systemd_cgroup {
             command.arg("--systemd-cgroup");
         }
-        command.args(args).stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
-        let child =
-            command.spawn().map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", plan.runtime.display())))?;
+        command.args(args);
+        Self::call(command, log, streams)
+    }
+
+    /// Starts a program.
+    pub(super) fn call(mut command: Command, log: PathBuf, streams: Streams) -> io::Result<Self> {
+        let stdio = |stream: Option<OwnedFd>| stream.map_or_else(Stdio::null, Stdio::from);
+        command.stdin(stdio(streams.stdin)).stdout(stdio(streams.stdout)).stderr(stdio(streams.stderr));
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = command.spawn().map_err(|e| io::Error::new(e.kind(), format!("{program}: {e}")))?;
         let (pid, ended) = watched(i32::try_from(child.id()).unwrap_or_default())?;
         Ok(Self { pid, ended, log, deadline: Instant::now() + TIME_LIMIT })
     }

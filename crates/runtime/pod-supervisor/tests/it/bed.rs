@@ -21,6 +21,8 @@ pub(crate) struct Bed {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) plan: PodPlan,
     cgroup: String,
+    /// Containers are started by the supervisor itself.
+    pub(crate) by_itself: bool,
     child: Option<Child>,
 }
 
@@ -86,7 +88,7 @@ impl Bed {
             oom_score_adj: None,
         };
         record::write_record(&dir.path().join("pod").join(PLAN), &plan).expect("plan");
-        Self { dir, plan, cgroup, child: None }
+        Self { dir, plan, cgroup, by_itself: false, child: None }
     }
 
     pub(crate) fn run_dir(&self) -> PathBuf {
@@ -157,6 +159,7 @@ impl Bed {
             stdin_once: false,
             tty: spec["process"]["terminal"] == true,
             oom_file: Some(memory.join(&self.cgroup[1..]).join(id).join("memory.oom_control")),
+            cgroup: self.by_itself.then(|| format!("{}/{id}", self.cgroup)),
         }
     }
 
@@ -173,10 +176,13 @@ impl Bed {
             Some(path) => json!({"type": "pid", "path": path}),
             None => json!({"type": "pid"}),
         });
+        let held = ["CAP_KILL", "CAP_DAC_OVERRIDE"];
+        let held = json!({"bounding": held, "effective": held, "permitted": held});
         json!({
             "ociVersion": "1.0.2",
             "root": {"path": self.dir.path().join("root")},
-            "process": {"cwd": "/", "args": ["/bin/sh", "-c", script], "env": ["PATH=/bin"], "user": {"uid": 0, "gid": 0}},
+            "process": {"cwd": "/", "args": ["/bin/sh", "-c", script], "env": ["PATH=/bin"],
+                "user": {"uid": 0, "gid": 0}, "capabilities": held},
             "mounts": [
                 {"destination": "/proc", "type": "proc", "source": "proc"},
                 {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
@@ -184,6 +190,23 @@ impl Bed {
             ],
             "linux": {"cgroupsPath": format!("{}/{id}", self.cgroup), "namespaces": namespaces}
         })
+    }
+
+    /// No cgroup, once its container has ended, and nothing of an OCI runtime.
+    pub(crate) fn left_nothing(&self) {
+        assert!(fs::read_dir(self.dir.path().join("oci")).expect("folder").next().is_none(), "runc was called");
+        if self.run_dir().join(SOCKET).exists() {
+            let Answer::State { containers } = self.ask(&Request::State) else { panic!("no state") };
+            for held in containers.iter().filter(|c| c.exit.is_none()) {
+                assert_eq!(self.ask(&Request::Signal { id: held.id.clone(), signal: 9 }), Answer::Done);
+            }
+        }
+        until("cgroups go", || {
+            let all = fs::read_dir("/sys/fs/cgroup").expect("hierarchies").flatten();
+            let below =
+                all.flat_map(|h| fs::read_dir(h.path().join(&self.cgroup[1..])).into_iter().flatten().flatten());
+            below.filter(|e| e.path().is_dir()).count().eq(&0).then_some(())
+        });
     }
 
     /// Starts a container and answers its process.

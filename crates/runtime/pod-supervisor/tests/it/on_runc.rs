@@ -1,4 +1,4 @@
-//! Containers of a real OCI runtime.
+//! Containers, started by a real OCI runtime and by the supervisor itself.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -19,6 +19,43 @@ fn bed() -> Bed {
     bed
 }
 
+/// Each of these holds whoever starts containers.
+macro_rules! both {
+    ($($name:ident),* $(,)?) => {
+        mod by_runc {
+            $(#[test]
+            fn $name() {
+                super::$name(&super::bed());
+            })*
+        }
+
+        mod by_itself {
+            $(#[test]
+            fn $name() {
+                let mut bed = super::bed();
+                bed.by_itself = true;
+                super::$name(&bed);
+                bed.left_nothing();
+            })*
+        }
+    };
+}
+
+both!(
+    output_is_logged_and_the_end_is_on_the_disk_before_anybody_is_told,
+    what_the_runtime_says_of_a_failure_is_the_answer,
+    signals_end_containers_and_the_code_says_which,
+    a_container_that_the_kernel_kills_for_memory_says_so,
+    a_log_goes_on_in_a_new_file_after_it_was_renamed,
+    processes_run_in_a_container_on_passed_descriptors,
+    a_process_ends_with_the_connection_that_asked_for_it,
+    a_terminal_is_one_stream_with_a_size,
+    who_is_attached_has_output_and_gives_input,
+    strange_talk_ends_the_connection_and_nothing_else,
+    a_start_is_told_to_who_watches_and_a_kill_waits_for_it,
+    what_is_no_file_is_no_log_and_stops_nobody,
+);
+
 /// The next end; starts are told too.
 fn exit_of(watch: &mut Call) -> ExitRecord {
     loop {
@@ -30,9 +67,7 @@ fn exit_of(watch: &mut Call) -> ExitRecord {
     }
 }
 
-#[test]
-fn output_is_logged_and_the_end_is_on_the_disk_before_anybody_is_told() {
-    let bed = bed();
+fn output_is_logged_and_the_end_is_on_the_disk_before_anybody_is_told(bed: &Bed) {
     let mut watch = bed.call(&Request::Watch);
     assert_eq!(watch.answer(), Answer::State { containers: Vec::new() });
     bed.run(bed.container("c", "echo one; echo two >&2; echo -n three; exit 3", |_| ()));
@@ -53,9 +88,7 @@ fn output_is_logged_and_the_end_is_on_the_disk_before_anybody_is_told() {
     until("the socket goes", || (!bed.run_dir().join(SOCKET).exists()).then_some(()));
 }
 
-#[test]
-fn what_the_runtime_says_of_a_failure_is_the_answer() {
-    let bed = bed();
+fn what_the_runtime_says_of_a_failure_is_the_answer(bed: &Bed) {
     let missing = bed.container("c", "", |spec| spec["process"]["args"] = serde_json::json!(["/bin/none"]));
     match bed.ask(&Request::Run { container: missing }) {
         Answer::Failed { why, unknown: false } => assert!(why.contains("/bin/none"), "{why}"),
@@ -91,9 +124,7 @@ fn containers_outlive_whoever_started_the_supervisor() {
     bed.plan.id.clear();
 }
 
-#[test]
-fn signals_end_containers_and_the_code_says_which() {
-    let bed = bed();
+fn signals_end_containers_and_the_code_says_which(bed: &Bed) {
     let mut watch = bed.call(&Request::Watch);
     watch.answer();
     bed.run(bed.container("c", "trap 'exit 5' TERM; echo up; while :; do sleep 0.02; done", |_| ()));
@@ -107,9 +138,7 @@ fn signals_end_containers_and_the_code_says_which() {
     assert_eq!(exit_of(&mut watch).exit_code, 137);
 }
 
-#[test]
-fn a_container_that_the_kernel_kills_for_memory_says_so() {
-    let bed = bed();
+fn a_container_that_the_kernel_kills_for_memory_says_so(bed: &Bed) {
     let mut watch = bed.call(&Request::Watch);
     watch.answer();
     let script = "x=$(head -c 100000000 /dev/zero | tr '\\0' x); echo $x";
@@ -121,9 +150,7 @@ fn a_container_that_the_kernel_kills_for_memory_says_so() {
     assert!(exit.oom && exit.exit_code != 0, "{exit:?}");
 }
 
-#[test]
-fn a_log_goes_on_in_a_new_file_after_it_was_renamed() {
-    let bed = bed();
+fn a_log_goes_on_in_a_new_file_after_it_was_renamed(bed: &Bed) {
     let pid = bed.run(bed.container(
         "c",
         "echo old; while [ ! -e /dev/go ]; do sleep 0.02; done; echo new; sleep 1000",
@@ -138,12 +165,11 @@ fn a_log_goes_on_in_a_new_file_after_it_was_renamed() {
     assert!(fs::read_to_string(rotated).expect("old log").ends_with("stdout F old\n"));
 }
 
-#[test]
-fn processes_run_in_a_container_on_passed_descriptors() {
-    let bed = bed();
+fn processes_run_in_a_container_on_passed_descriptors(bed: &Bed) {
     bed.run(bed.container("c", "sleep 1000", |_| ()));
-    passed_descriptors(&bed, false);
-    passed_descriptors(&bed, true);
+    // What the supervisor starts the OCI runtime knows nothing of.
+    passed_descriptors(bed, bed.by_itself);
+    passed_descriptors(bed, true);
 }
 
 /// `direct`: by the supervisor itself, and not by the OCI runtime.
@@ -172,11 +198,9 @@ fn passed_descriptors(bed: &Bed, direct: bool) {
     }
 }
 
-#[test]
-fn a_process_ends_with_the_connection_that_asked_for_it() {
-    let bed = bed();
+fn a_process_ends_with_the_connection_that_asked_for_it(bed: &Bed) {
     bed.run(bed.container("c", "sleep 1000", |_| ()));
-    for direct in [false, true] {
+    for direct in [bed.by_itself, true] {
         let process = bed.process(&["/bin/sleep", "1000"], false);
         let mut call = bed.call(&Request::Exec { id: "c".into(), process, console: None, direct });
         let Answer::Started { pid, .. } = call.answer() else { panic!("not started") };
@@ -186,9 +210,7 @@ fn a_process_ends_with_the_connection_that_asked_for_it() {
     }
 }
 
-#[test]
-fn a_terminal_is_one_stream_with_a_size() {
-    let bed = bed();
+fn a_terminal_is_one_stream_with_a_size(bed: &Bed) {
     let script = "while [ ! -e /dev/go ]; do sleep 0.02; done; stty size; echo err >&2; exec sleep 1000";
     let pid = bed.run(bed.container("c", script, |spec| spec["process"]["terminal"] = true.into()));
     let resize = Request::Resize { id: "c".into(), width: 91, height: 17 };
@@ -197,23 +219,26 @@ fn a_terminal_is_one_stream_with_a_size() {
     until("two lines", || (bed.lines("c").len() == 2).then_some(()));
     assert_eq!(bed.lines("c"), ["stdout F 17 91", "stdout F err"]);
     // A process with a terminal: it is passed to whoever listens, here us.
-    let path = bed.dir.path().join("console");
-    let listener = UnixListener::bind(&path).expect("listen");
-    let process = bed.process(&["/bin/sh", "-c", "echo hello; exit 2"], true);
-    let mut call = bed.call(&Request::Exec { id: "c".into(), process, console: Some(path), direct: false });
-    let (stream, _) = listener.accept().expect("runc");
-    let mut passed = Vec::new();
-    pod_supervisor::fds::receive(&stream, &mut [0; 4096], &mut passed).expect("terminal");
-    assert!(matches!(call.answer(), Answer::Started { .. }));
-    assert_eq!(call.answer(), Answer::Exited { exit_code: 2 });
-    let mut got = [0; 64];
-    let count = rustix::io::read(&passed[0], &mut got).expect("read");
-    assert_eq!(&got[..count], b"hello\r\n");
+    for (number, direct) in [bed.by_itself, true].into_iter().enumerate() {
+        let path = bed.dir.path().join(format!("console-{number}"));
+        let listener = UnixListener::bind(&path).expect("listen");
+        let process = bed.process(&["/bin/sh", "-c", "echo hello; tty; exit 2"], true);
+        let mut call = bed.call(&Request::Exec { id: "c".into(), process, console: Some(path), direct });
+        let (stream, _) = listener.accept().expect("a terminal");
+        let mut passed = Vec::new();
+        pod_supervisor::fds::receive(&stream, &mut [0; 4096], &mut passed).expect("terminal");
+        assert!(matches!(call.answer(), Answer::Started { .. }));
+        assert_eq!(call.answer(), Answer::Exited { exit_code: 2 });
+        let mut got = Vec::new();
+        let mut piece = [0; 64];
+        while let Ok(count) = rustix::io::read(&passed[0], &mut piece) {
+            got.extend_from_slice(&piece[..count]);
+        }
+        assert_eq!(String::from_utf8_lossy(&got), "hello\r\n/dev/pts/1\r\n");
+    }
 }
 
-#[test]
-fn who_is_attached_has_output_and_gives_input() {
-    let bed = bed();
+fn who_is_attached_has_output_and_gives_input(bed: &Bed) {
     let mut plan = bed.container("c", "cat; echo end", |_| ());
     (plan.stdin, plan.stdin_once) = (true, true);
     bed.run(plan);
@@ -298,9 +323,7 @@ fn users_of_a_pod_are_mapped() {
     assert_eq!(map, "0 100000 65536");
 }
 
-#[test]
-fn strange_talk_ends_the_connection_and_nothing_else() {
-    let bed = bed();
+fn strange_talk_ends_the_connection_and_nothing_else(bed: &Bed) {
     let path = bed.run_dir().join(SOCKET);
     for bytes in [&b"\xff\xff\xff\xff"[..], b"\0\0\0\x02{}", b"\0\0\0\x05hello"] {
         let mut stream = std::os::unix::net::UnixStream::connect(&path).expect("connect");
@@ -310,9 +333,7 @@ fn strange_talk_ends_the_connection_and_nothing_else() {
     assert_eq!(bed.ask(&Request::State), Answer::State { containers: Vec::new() });
 }
 
-#[test]
-fn a_start_is_told_to_who_watches_and_a_kill_waits_for_it() {
-    let bed = bed();
+fn a_start_is_told_to_who_watches_and_a_kill_waits_for_it(bed: &Bed) {
     let mut watch = bed.call(&Request::Watch);
     watch.answer();
     let run = bed.call(&Request::Run { container: bed.container("c", "sleep 1000", |_| ()) });
@@ -331,9 +352,7 @@ fn a_start_is_told_to_who_watches_and_a_kill_waits_for_it() {
     assert!(matches!(kill.answer(), Answer::Failed { unknown: true, .. }));
 }
 
-#[test]
-fn what_is_no_file_is_no_log_and_stops_nobody() {
-    let bed = bed();
+fn what_is_no_file_is_no_log_and_stops_nobody(bed: &Bed) {
     std::os::unix::fs::symlink("/dev/null", bed.log("link")).expect("link");
     rustix::fs::mknodat(
         rustix::fs::CWD,

@@ -8,6 +8,7 @@ fn options(dir: &Path) -> Options {
         run: dir.join("run"),
         listen: dir.join("cri.sock"),
         oci_runtime: "/none".into(),
+        oci_runtime_only: false,
         handlers: Default::default(),
         supervisor: "/none".into(),
         cdi_spec_dirs: Vec::new(),

@@ -1,15 +1,20 @@
-//! New limits for a container, by the OCI runtime.
+//! New limits for a container, by who started it.
 
 use std::io;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use container_spec::linux_resources;
 use cri_api::v1;
+use oci_spec::runtime::LinuxResources;
+use pod_supervisor::cgroups::{Groups, Resources};
 
+use crate::cgroups;
 use crate::error::{At, Done, RuntimeError};
 use crate::handlers::Handler;
+use crate::records::ContainerRecord;
 use crate::runtime::{Runtime, new_id};
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -69,10 +74,7 @@ pub(super) async fn update(rt: &Arc<Runtime>, request: v1::UpdateContainerResour
             };
             rt.blocking.run(write).await?;
         }
-        _ => {
-            running(rt, handler, &record.id, &bundle.join(format!("update-{}.json", &new_id()[..16])), &resources)
-                .await?
-        }
+        _ => running(rt, handler, &record, &bundle, &resources).await?,
     }
     container.change(|r| r.config.linux.get_or_insert_default().resources = Some(all));
     rt.write_container(&container).await
@@ -81,11 +83,22 @@ pub(super) async fn update(rt: &Arc<Runtime>, request: v1::UpdateContainerResour
 async fn running(
     rt: &Arc<Runtime>,
     handler: &Handler,
-    id: &str,
-    file: &std::path::Path,
-    resources: &oci_spec::runtime::LinuxResources,
+    record: &ContainerRecord,
+    bundle: &Path,
+    resources: &LinuxResources,
 ) -> Done<()> {
+    let id = &record.id;
+    let file = &bundle.join(format!("update-{}.json", &new_id()[..16]));
     let text = serde_json::to_vec(resources).map_err(io::Error::from).at("write", file)?;
+    if rt.handlers.that_know(id).is_empty() {
+        let cgroup = cgroups::of_container(rt, &rt.pod(&record.pod)?.record(), id).unwrap_or_default();
+        let set = move || {
+            let limits: Resources = serde_json::from_slice(&text)?;
+            Groups::of(&cgroup)?.limit(&limits)
+        };
+        let refused = |e| RuntimeError::Refused(format!("limits are not changed: {e}"));
+        return rt.blocking.run(move || set().map_err(refused)).await;
+    }
     let path = file.to_owned();
     rt.blocking.run(move || crate::options::private_file(&path, &text)).await?;
     let mut call = handler.call();

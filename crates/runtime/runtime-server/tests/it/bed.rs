@@ -68,7 +68,9 @@ impl Bed {
     /// A bed whose server knows a second OCI runtime, `other`: `runc` by a script that notes what it is called with ([`Self::calls`]).
     pub(crate) fn with_noting_runc() -> Self {
         let mut bed = Self::without_server();
-        let (program, calls) = (bed.dir.path().join("other"), bed.dir.path().join("calls"));
+        // By its name it is taken for what it is.
+        let (program, calls) = (bed.dir.path().join("other/runc"), bed.dir.path().join("calls"));
+        fs::create_dir(bed.dir.path().join("other")).expect("folder");
         fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\nexec /usr/sbin/runc \"$@\"\n", calls.display()))
             .expect("program");
         fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("mode");

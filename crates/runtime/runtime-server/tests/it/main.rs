@@ -6,4 +6,5 @@ mod bed;
 mod confined;
 mod faults;
 mod on_runc;
+mod started;
 mod streams;

@@ -1,4 +1,4 @@
-//! The cgroups of a container, as its first process is in them.
+//! Hierarchies of cgroups, as the node has them mounted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// A hierarchy is mounted, and this group of it is not to be seen: a command outside of it would have what the container must not.
-pub(super) fn files(cgroup: &str, mountinfo: &str) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn procs_files(cgroup: &str, mountinfo: &str) -> io::Result<Vec<PathBuf>> {
     let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::of).collect();
     let mut files = Vec::new();
     for line in cgroup.lines() {
@@ -26,16 +26,16 @@ pub(super) fn files(cgroup: &str, mountinfo: &str) -> io::Result<Vec<PathBuf>> {
 }
 
 /// A hierarchy.
-struct Mount<'a> {
+pub(super) struct Mount<'a> {
     /// Which of its groups is seen at the top.
     root: &'a str,
-    at: &'a str,
+    pub(super) at: &'a str,
     /// Options of the file system: its controllers, or its name. `None`: version 2.
-    controllers: Option<Vec<&'a str>>,
+    pub(super) controllers: Option<Vec<&'a str>>,
 }
 
 impl<'a> Mount<'a> {
-    fn of(line: &'a str) -> Option<Self> {
+    pub(super) fn of(line: &'a str) -> Option<Self> {
         let (mount, kind) = line.split_once(" - ")?;
         let mut mount = mount.split(' ').skip(3);
         let (root, at) = (mount.next()?, mount.next()?);
@@ -73,21 +73,21 @@ mod tests {
         let groups = "9:pids:/docker/x/pod/c\n8:cpu,cpuacct:/pod/c\n5:rdma:/\n3:cpuset:/pod/c\n1:name=systemd:/a.slice\n0::/pod/c\n";
         let want = ["pids/pod/c", "cpu,cpuacct/pod/c", "cpuset/pod/c", "systemd/a.slice", "unified/pod/c"];
         let want = want.map(|g| Path::new("/sys/fs/cgroup").join(g).join("cgroup.procs"));
-        assert_eq!(files(groups, mounts).expect("all"), want);
+        assert_eq!(procs_files(groups, mounts).expect("all"), want);
     }
 
     #[test]
     fn a_group_that_cannot_be_entered_is_not_left_out() {
         let mounts = "29 25 0:26 /a/b /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n";
-        assert!(files("9:pids:/a/bc/d\n", mounts).unwrap_err().to_string().contains("9:pids:/a/bc/d"));
-        assert!(files("9:pids:/x\n", mounts).is_err());
-        assert_eq!(files("9:pids:/a/b\n", mounts).expect("its top").len(), 1);
+        assert!(procs_files("9:pids:/a/bc/d\n", mounts).unwrap_err().to_string().contains("9:pids:/a/bc/d"));
+        assert!(procs_files("9:pids:/x\n", mounts).is_err());
+        assert_eq!(procs_files("9:pids:/a/b\n", mounts).expect("its top").len(), 1);
     }
 
     #[test]
     fn the_top_of_version_2_is_a_group_like_others() {
         let mounts = "26 25 0:23 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        let one = |group: &str| files(group, mounts).expect("mounted");
+        let one = |group: &str| procs_files(group, mounts).expect("mounted");
         assert_eq!(one("0::/\n"), [PathBuf::from("/sys/fs/cgroup/cgroup.procs")]);
         assert_eq!(one("0::/a:b/c\n"), [PathBuf::from("/sys/fs/cgroup/a:b/c/cgroup.procs")]);
         assert!(one("").is_empty());

@@ -1,0 +1,228 @@
+//! Containers, and commands in them, that a supervisor starts by itself, without an OCI runtime (`pod-supervisor`).
+
+use oci_spec::runtime::{LinuxNamespaceType, Process, Spec};
+use serde_json::Value;
+
+/// Parts of a spec that it carries out.
+const PLAIN_SPEC: [&str; 6] = ["annotations", "linux", "mounts", "ociVersion", "process", "root"];
+/// Of its `linux`.
+const PLAIN_LINUX: [&str; 6] = ["cgroupsPath", "devices", "maskedPaths", "namespaces", "readonlyPaths", "resources"];
+/// Of the `resources` in it.
+const PLAIN_RESOURCES: [(&str, &[&str]); 3] =
+    [("cpu", &["cpus", "mems", "period", "quota", "shares"]), ("devices", &[]), ("memory", &["limit", "swap"])];
+/// Of a mount.
+const PLAIN_MOUNT: [&str; 4] = ["destination", "options", "source", "type"];
+/// Types of mounts.
+const PLAIN_TYPES: [&str; 7] = ["bind", "cgroup", "devpts", "mqueue", "proc", "sysfs", "tmpfs"];
+/// Their options; those with a value by its name.
+const PLAIN_OPTIONS: [&str; 15] = [
+    "gid=",
+    "mode=",
+    "newinstance",
+    "nodev",
+    "noexec",
+    "nosuid",
+    "ptmxmode=",
+    "rbind",
+    "relatime",
+    "ro",
+    "rprivate",
+    "rw",
+    "size=",
+    "strictatime",
+    "uid=",
+];
+/// Parts of `process`.
+const PLAIN: [&str; 9] =
+    ["args", "capabilities", "cwd", "env", "noNewPrivileges", "oomScoreAdj", "rlimits", "terminal", "user"];
+/// And of its `user`.
+const PLAIN_USER: [&str; 4] = ["additionalGids", "gid", "uid", "umask"];
+
+/// Whether a value has parts of these names alone.
+fn only(value: &Value, names: &[&str]) -> bool {
+    value.as_object().is_some_and(|parts| parts.keys().all(|name| names.contains(&name.as_str())))
+}
+
+fn is_plain_process(process: &Process) -> bool {
+    let parts = serde_json::to_value(process).unwrap_or_default();
+    process.capabilities().is_some() && only(&parts, &PLAIN) && only(&parts["user"], &PLAIN_USER)
+}
+
+/// Whether a command in a container of `spec` takes nothing that an OCI runtime has to do: no seccomp profile, no label or profile of a
+/// security module, no users of the pod's own, and nothing that this crate does not know of.
+#[must_use]
+pub fn is_plain_command(spec: &Spec, command: &Process) -> bool {
+    let Some(linux) = spec.linux() else { return false };
+    let namespaces = linux.namespaces().as_deref().unwrap_or_default();
+    let has = |kind| namespaces.iter().any(|n| n.typ() == kind);
+    linux.seccomp().is_none()
+        && linux.personality().is_none()
+        && has(LinuxNamespaceType::Mount)
+        && !has(LinuxNamespaceType::User)
+        && !has(LinuxNamespaceType::Time)
+        && is_plain_process(command)
+}
+
+/// Whether the start of a container of `spec` takes nothing that an OCI runtime has to do. Besides what goes for commands in it: mounts
+/// and PID namespace are its own, no mount is seen by others or sees theirs, and its cgroup is a path. Then commands in it take nothing
+/// of the kind either.
+#[must_use]
+pub fn is_plain_container(spec: &Spec) -> bool {
+    let Some(process) = spec.process() else { return false };
+    let parts = serde_json::to_value(spec).unwrap_or_default();
+    let all = |value: &Value, check: fn(&Value) -> bool| value.as_array().is_none_or(|all| all.iter().all(check));
+    is_plain_command(spec, process)
+        && only(&parts, &PLAIN_SPEC)
+        && only(&parts["root"], &["path", "readonly"])
+        && only(&parts["linux"], &PLAIN_LINUX)
+        && parts["linux"]["cgroupsPath"].as_str().is_some_and(|path| path.starts_with('/') && !path.contains(':'))
+        && is_plain_resources(&parts["linux"]["resources"])
+        && all(&parts["linux"]["namespaces"], is_plain_namespace)
+        && spec
+            .linux()
+            .as_ref()
+            .and_then(|l| l.namespaces().as_ref())
+            .is_some_and(|all| all.iter().any(|n| n.typ() == LinuxNamespaceType::Pid))
+        && all(&parts["mounts"], is_plain_mount)
+}
+
+fn is_plain_resources(resources: &Value) -> bool {
+    let Some(parts) = resources.as_object() else { return resources.is_null() };
+    parts.iter().all(|(name, value)| {
+        let known = PLAIN_RESOURCES.iter().find(|(n, _)| n == name);
+        known.is_some_and(|(_, names)| value.is_array() || only(value, names))
+    })
+}
+
+/// Mounts and processes are the container's own, what else there is the pod's.
+fn is_plain_namespace(namespace: &Value) -> bool {
+    match namespace["type"].as_str() {
+        Some("mount" | "pid") => namespace["path"].is_null(),
+        Some("ipc" | "network" | "uts") => namespace["path"].is_string(),
+        _ => false,
+    }
+}
+
+fn is_plain_mount(mount: &Value) -> bool {
+    let option = |option: &Value| {
+        let name = option.as_str().unwrap_or_default();
+        let name = name.find('=').map_or(name, |end| &name[..=end]);
+        PLAIN_OPTIONS.contains(&name)
+    };
+    only(mount, &PLAIN_MOUNT)
+        && mount["type"].as_str().is_some_and(|kind| PLAIN_TYPES.contains(&kind))
+        && mount["source"].is_string()
+        && mount["options"].as_array().is_none_or(|all| all.iter().all(option))
+}
+
+#[cfg(test)]
+mod tests {
+    use oci_spec::runtime::{
+        LinuxBuilder, LinuxNamespace, LinuxNamespaceBuilder, LinuxSeccompAction, LinuxSeccompBuilder, SpecBuilder,
+    };
+
+    use super::*;
+
+    fn spec(kinds: &[LinuxNamespaceType], guarded: bool) -> Spec {
+        let one = |kind: &LinuxNamespaceType| LinuxNamespaceBuilder::default().typ(*kind).build().unwrap();
+        let all: Vec<LinuxNamespace> = kinds.iter().map(one).collect();
+        let mut linux = LinuxBuilder::default().namespaces(all);
+        if guarded {
+            let profile = LinuxSeccompBuilder::default().default_action(LinuxSeccompAction::ScmpActErrno);
+            linux = linux.seccomp(profile.build().unwrap());
+        }
+        SpecBuilder::default().linux(linux.build().unwrap()).build().unwrap()
+    }
+
+    /// As specs are read: only what a file says is in it.
+    fn command(more: &str) -> Process {
+        let text = format!(
+            r#"{{"user": {{"uid": 1, "gid": 1}}, "args": ["a"], "cwd": "/", "noNewPrivileges": true, "oomScoreAdj": 5,
+            "rlimits": [{{"type": "RLIMIT_NOFILE", "soft": 1, "hard": 2}}],
+            "capabilities": {{"bounding": []}}{more}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn what_an_oci_runtime_has_to_do_is_left_to_it() {
+        use LinuxNamespaceType::{Mount, Pid, Time, User};
+        let plain = spec(&[Mount, Pid], false);
+        assert!(is_plain_command(&plain, &command("")));
+        assert!(is_plain_command(&plain, &command(r#", "terminal": true"#)));
+        for (spec, why) in [
+            (spec(&[Mount], true), "a profile"),
+            (spec(&[Mount, User], false), "users"),
+            (spec(&[Mount, Time], false), "a clock"),
+            (spec(&[Pid], false), "the node's mounts"),
+        ] {
+            assert!(!is_plain_command(&spec, &command("")), "{why}");
+        }
+        for more in [
+            r#", "apparmorProfile": "a""#,
+            r#", "selinuxLabel": "a""#,
+            r#", "ioPriority": {"class": "IOPRIO_CLASS_IDLE", "priority": 1}"#,
+        ] {
+            assert!(!is_plain_command(&plain, &command(more)), "{more}");
+        }
+        let mut bare = command("");
+        bare.set_capabilities(None);
+        assert!(!is_plain_command(&plain, &bare));
+    }
+
+    /// A spec of a plain container with something changed in it.
+    fn with(change: impl FnOnce(&mut serde_json::Value)) -> bool {
+        let mut text = serde_json::json!({
+            "ociVersion": "1.0.2",
+            "root": {"path": "rootfs", "readonly": true},
+            "process": serde_json::to_value(command("")).unwrap(),
+            "mounts": [
+                {"destination": "/proc", "type": "proc", "source": "proc", "options": ["nosuid"]},
+                {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["mode=755", "size=65536k"]},
+                {"destination": "/a", "type": "bind", "source": "/b", "options": ["rbind", "rprivate", "ro"]},
+            ],
+            "annotations": {"a": "b"},
+            "linux": {
+                "namespaces": [{"type": "mount"}, {"type": "pid"}, {"type": "network", "path": "/n"}],
+                "resources": {"cpu": {"shares": 2}, "memory": {"limit": 1, "swap": 1}, "devices": [{"allow": false, "access": "rwm"}]},
+                "cgroupsPath": "/a/b",
+                "maskedPaths": ["/proc/kcore"],
+                "devices": [],
+            },
+        });
+        change(&mut text);
+        is_plain_container(&serde_json::from_value(text).unwrap())
+    }
+
+    #[test]
+    fn a_container_is_plain_unless_something_is_asked_for_that_is_not_known() {
+        use serde_json::json;
+        assert!(with(|_| ()));
+        let rows: [(&str, serde_json::Value); 15] = [
+            ("/hostname", json!("h")),
+            ("/hooks", json!({"prestart": [{"path": "/x"}]})),
+            ("/process/apparmorProfile", json!("p")),
+            ("/linux/seccomp", json!({"defaultAction": "SCMP_ACT_ERRNO"})),
+            ("/linux/mountLabel", json!("l")),
+            ("/linux/rootfsPropagation", json!("rshared")),
+            ("/linux/sysctl", json!({"a": "b"})),
+            ("/linux/intelRdt", json!({"closID": "c"})),
+            ("/linux/cgroupsPath", json!("a.slice:cri-containerd:b")),
+            ("/linux/resources/unified", json!({"memory.high": "1"})),
+            ("/linux/resources/hugepageLimits", json!([{"pageSize": "2MB", "limit": 1}])),
+            ("/linux/namespaces", json!([{"type": "mount"}, {"type": "pid", "path": "/p"}])),
+            ("/linux/namespaces", json!([{"type": "mount"}])),
+            ("/mounts/2/options", json!(["rbind", "rslave"])),
+            ("/mounts/2/options", json!(["rbind", "rro"])),
+        ];
+        for (path, value) in rows {
+            let changed = with(|spec| {
+                let (parent, name) = path.rsplit_once('/').unwrap();
+                spec.pointer_mut(parent).unwrap().as_object_mut().unwrap().insert(name.to_owned(), value);
+            });
+            assert!(!changed, "{path}");
+        }
+        assert!(!with(|spec| spec["mounts"][0]["type"] = json!("nfs")));
+        assert!(!with(|spec| spec["mounts"][2]["uidMappings"] = json!([{"containerID": 0, "hostID": 1, "size": 1}])));
+    }
+}

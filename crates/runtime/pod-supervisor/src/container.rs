@@ -1,0 +1,134 @@
+//! `bosun-pod start` and `first`: a container, as an OCI runtime would start it, which a start of such a program takes several times as long for.
+//!
+//! Only where nothing is asked for that an OCI runtime has to do (`container_spec::is_plain_container` decides that): no seccomp profile, no label
+//! or profile of a security module, no users of the pod's own, a PID namespace of the container's own, cgroup version 1. What is left is what
+//! `runc run` does. The supervisor waits for none of it: it starts `start`, which is a process of the node's until its end: it makes and joins the
+//! cgroup, joins the pod's namespaces, and starts `first`, process 1 of a PID namespace, which makes the container's mounts around itself
+//! and then becomes its program.
+//!
+//! Files of the image, and of volumes that other containers write to at the same time, are not trusted: sources of mounts are opened on the node's side,
+//! then the container's root becomes the root, and from then on no path leads out of it, whatever links there are ([`root`]).
+
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use serde::{Deserialize, Serialize};
+
+use crate::cgroups::Groups;
+use crate::helper::{self, PID, at, receive};
+use crate::hold;
+use crate::process::become_process;
+use crate::terminal::{self, Terminal};
+
+mod devices;
+mod hide;
+mod mounts;
+mod place;
+mod root;
+mod spec;
+
+use spec::Spec;
+
+/// What it is in the words for what went wrong.
+pub(crate) const WHAT: &str = "container start";
+/// As a login shell of root has it.
+const UMASK: u32 = 0o022;
+
+/// What the supervisor tells; the container's three streams, and the socket that waits for its terminal, if it is to have one, come along.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// The container's id.
+    pub(crate) id: String,
+    /// Folder with `config.json` and the root file system.
+    pub(crate) bundle: PathBuf,
+    /// Its cgroup, which is not there yet.
+    pub(crate) cgroup: String,
+}
+
+/// Begins the container that its standard input, a socket, tells of: what is to be done on the node's side. The number of its first process is
+/// told, which goes on ([`first`]).
+///
+/// # Errors
+/// What it is was told over the socket, in the words of `runc`.
+pub fn start() -> io::Result<()> {
+    helper::guard()?;
+    let told = helper::told_by()?;
+    begin(&told).inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
+}
+
+/// Becomes the container's first process: mounts, user, capabilities, program. Nothing of it is to be said on streams, which may be the
+/// container's.
+///
+/// # Errors
+/// What it is was told over the socket of who asked, in the words of `runc`.
+pub fn first() -> io::Result<Infallible> {
+    helper::guard()?;
+    let ((order, last_capability, tty), passed): ((Order, u32, bool), _) = receive(&helper::told_by()?)?;
+    let ([input, output, error, told], terminal) = terminal::split(passed, tty)?;
+    let told = UnixStream::from(told);
+    let done = become_first(&order, last_capability, [input, output, error], terminal, &told);
+    done.inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
+}
+
+fn begin(mut told: &UnixStream) -> io::Result<()> {
+    let (order, passed): (Order, _) = receive(told)?;
+    let spec = Spec::read(&order.bundle)?;
+    let ([input, output, error], terminal) = terminal::split(passed, spec.process.terminal)?;
+    let last_capability = helper::last_capability()?;
+    let groups = Groups::of(&order.cgroup)?;
+    groups.make()?;
+    groups.limit(&spec.linux.resources)?;
+    groups.allow(&spec.linux.resources)?;
+    groups.join()?;
+    if let Some(score) = spec.process.oom_score_adj {
+        fs::write("/proc/self/oom_score_adj", score.to_string())?;
+    }
+    helper::join_keyring(&order.id, true)?;
+    for (kind, path) in spec.linux.joined()? {
+        join(kind, path)?;
+    }
+    // For children.
+    hold::leave(UnshareFlags::NEWPID)?;
+    let mut passed = vec![input.as_fd(), output.as_fd(), error.as_fd(), told.as_fd()];
+    passed.extend(terminal.as_ref().map(AsFd::as_fd));
+    let pid = helper::start("first", &(order, last_capability, spec.process.terminal), &passed)?.0.id();
+    told.write_all(format!("{PID}{pid}\n").as_bytes())
+}
+
+/// Joins a namespace of the pod's.
+fn join(kind: LinkNameSpaceType, path: &Path) -> io::Result<()> {
+    let namespace = File::open(path).map_err(at(path))?;
+    move_into_link_name_space(namespace.as_fd(), Some(kind)).map_err(io::Error::from).map_err(at(path))
+}
+
+/// Within the new PID namespace, to the end.
+fn become_first(
+    order: &Order,
+    last_capability: u32,
+    mut streams: [OwnedFd; 3],
+    terminal: Option<OwnedFd>,
+    told: &UnixStream,
+) -> io::Result<Infallible> {
+    let spec = Spec::read(&order.bundle)?;
+    let own = helper::own_descriptors()?;
+    rustix::process::setsid()?;
+    hold::leave(UnshareFlags::NEWNS)?;
+    root::make(&own, &order.bundle, &spec, &Groups::of(&order.cgroup)?)?;
+    if let Some(waits) = terminal {
+        let terminal = Terminal::open(&own, spec.process.user.uid)?;
+        devices::console(&terminal.slave)?;
+        streams = terminal.give(&own, &waits)?;
+    }
+    devices::own_null(&mut streams)?;
+    // Mounts over it come before it can be written no more.
+    place::folders(&spec.process.cwd)?;
+    root::finish(&own, &spec)?;
+    drop(own);
+    rustix::process::umask(rustix::fs::Mode::from_bits_truncate(UMASK));
+    become_process(&spec.process, last_capability, streams, told)
+}

@@ -1,0 +1,129 @@
+//! This program, started once more to become something in a container: what it is told, and what it tells.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use keyutils::{Keyring, Permission};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::DumpableBehavior;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::fds;
+use crate::wire::{frame, unframe};
+
+/// What is told before the number of the process that is about to take over.
+pub(crate) const PID: &str = "pid ";
+/// What is told when only the program is missing.
+pub(crate) const BEGIN: &str = "begin\n";
+/// Bytes of an order, and of what it says went wrong.
+pub(crate) const MAX_ORDER: usize = 64 << 10;
+/// Behind the standard streams.
+const FIRST_OPEN: i32 = 3;
+/// Who may find a container's session keyring: its own users, as with `runc` (`KEY_USR_SEARCH`).
+const SEARCHED: u32 = 0x0008_0000;
+
+/// This program once more, also when its file has been replaced, or is not to be seen.
+pub(crate) fn again(verb: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("bosun-pod").arg(verb);
+    command
+}
+
+/// Starts this program once more, with a message and descriptors for it in the socket that is its input. Answers the process and the
+/// other end, which does not block.
+pub(crate) fn start<T: Serialize>(
+    verb: &str,
+    message: &T,
+    passed: &[BorrowedFd<'_>],
+) -> io::Result<(Child, UnixStream)> {
+    let message = frame(message, MAX_ORDER).map_err(io::Error::other)?;
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    if fds::send(&ours, &message, passed)? != message.len() {
+        return Err(io::Error::other("the order does not fit into a socket"));
+    }
+    let mut next = again(verb);
+    next.env_clear().current_dir("/");
+    next.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok((next.spawn()?, ours))
+}
+
+/// Nobody looks into this process, and nothing that whoever started the supervisor left open gets into the container.
+pub(crate) fn guard() -> io::Result<()> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    close_fds::set_fds_cloexec(FIRST_OPEN, &[]);
+    Ok(())
+}
+
+/// Tells why it comes to nothing: `what` failed.
+pub(crate) fn say_failed(mut told: &UnixStream, what: &str, failed: &io::Error) {
+    let words = format!("{what} failed: unable to start container process: {failed}");
+    // Whoever would read it may be gone.
+    let _ = told.write_all(&words.as_bytes()[..words.len().min(MAX_ORDER)]);
+}
+
+pub(crate) fn exactly<const N: usize>(passed: Vec<OwnedFd>) -> io::Result<[OwnedFd; N]> {
+    passed.try_into().map_err(|_| io::Error::other("a descriptor is missing"))
+}
+
+/// A message, whole, with its descriptors.
+pub(crate) fn receive<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T, Vec<OwnedFd>)> {
+    let (mut incoming, mut passed, mut buffer) = (Vec::new(), Vec::new(), [0; 4096]);
+    loop {
+        if let Some(message) = unframe(&mut incoming, MAX_ORDER).map_err(io::Error::other)? {
+            return Ok((message, passed));
+        }
+        match fds::receive(socket, &mut buffer, &mut passed) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => incoming.extend_from_slice(&buffer[..count]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// With the path before an error's words.
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    let path = path.display().to_string();
+    move |e| io::Error::new(e.kind(), format!("{path}: {e}"))
+}
+
+/// The socket that is the standard input of such a process.
+pub(crate) fn told_by() -> io::Result<UnixStream> {
+    Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// The last capability that the kernel knows.
+pub(crate) fn last_capability() -> io::Result<u32> {
+    std::fs::read_to_string("/proc/sys/kernel/cap_last_cap")?.trim().parse().map_err(io::Error::other)
+}
+
+/// Joins a container's session keyring, or makes it, with the name that `runc` gives it.
+pub(crate) fn join_keyring(id: &str, is_new: bool) -> io::Result<()> {
+    let joined = Keyring::join_session(format!("_ses.{id}")).and_then(|mut keyring| match is_new {
+        true => {
+            let now = keyring.description()?.perms;
+            keyring.set_permissions(now | Permission::from_bits_truncate(SEARCHED))
+        }
+        false => Ok(()),
+    });
+    match joined {
+        // A kernel without keyrings.
+        Err(e) if e.0 != rustix::io::Errno::NOSYS.raw_os_error() => {
+            Err(io::Error::other(format!("session keyring: {}", io::Error::from_raw_os_error(e.0))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The folder of this process's own descriptors, by the node's `/proc`, which stays at hand whatever is mounted where: by names in it, calls that
+/// take paths alone reach what a descriptor is of.
+pub(crate) fn own_descriptors() -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open("/proc/self/fd", flags, Mode::empty())?)
+}

@@ -1,0 +1,134 @@
+//! Containers and commands that the supervisor starts itself: begun, and ended before they have.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::Pid;
+
+use super::client::MAX_STREAMS;
+use super::container::Container;
+use super::entering::{Becomes, Entering, Told};
+use super::tools::TIME_LIMIT;
+use super::{Exec, Supervisor};
+use crate::record::ContainerPlan;
+use crate::wire::{Answer, MAX_FDS};
+use crate::{clock, command, container};
+
+impl Supervisor {
+    /// Begins a container.
+    pub(super) fn begin(&mut self, client: u64, plan: ContainerPlan, cgroup: String) -> io::Result<()> {
+        self.next += 1;
+        let order = container::Order { id: plan.id.clone(), bundle: plan.bundle.clone(), cgroup };
+        let (container, streams) = Container::prepare(plan, &self.run, self.next)?;
+        let waits = container.console.as_ref().map(|(_, path)| handle(path)).transpose()?;
+        let streams = [streams.stdin, streams.stdout, streams.stderr].map(|s| s.map_or_else(null, Ok));
+        let [input, output, error] = streams;
+        let streams = [input?, output?, error?];
+        let passed: Vec<BorrowedFd<'_>> = streams.iter().chain(&waits).map(AsFd::as_fd).collect();
+        let becomes = Becomes::Container { id: order.id.clone(), client };
+        self.entering.push(Entering::start(becomes, &order, &passed)?);
+        self.containers.insert(order.id, container);
+        Ok(())
+    }
+
+    /// Begins a command in a container.
+    pub(super) fn enter(
+        &mut self,
+        client: u64,
+        id: &str,
+        process: PathBuf,
+        console: Option<&Path>,
+        mut streams: Vec<OwnedFd>,
+    ) -> io::Result<Option<Answer>> {
+        if self.entering.len() >= MAX_STREAMS {
+            return Ok(Some(Answer::failed("too many commands begin at a time in this pod")));
+        }
+        while streams.len() < MAX_FDS {
+            streams.push(null()?);
+        }
+        let (pid, first) = match self.running(id) {
+            Ok(first) => first,
+            Err(answer) => return Ok(Some(answer)),
+        };
+        // Read while nobody has reaped it: its number is its own.
+        let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", pid.as_raw_nonzero()))?;
+        let waits = console.map(handle).transpose()?;
+        let mut passed: Vec<BorrowedFd<'_>> = streams.iter().map(AsFd::as_fd).collect();
+        passed.push(first.as_fd());
+        passed.extend(waits.as_ref().map(AsFd::as_fd));
+        let order = command::Order { id: id.to_owned(), process, cgroups };
+        let entering = Entering::start(Becomes::Command { client }, &order, &passed)?;
+        self.entering.push(entering);
+        Ok(None)
+    }
+
+    /// What is about to begin says something, has begun, or has failed.
+    pub(super) fn entered(&mut self, helper: Pid) {
+        let Some(at) = self.entering.iter().position(|e| e.helper == helper) else { return };
+        let Some(told) = self.entering[at].told() else { return };
+        let started = match told {
+            Told::Failed(why) => Err(why),
+            Told::Began(pid) => self.child(pid).map_err(|e| e.to_string()),
+        };
+        match self.entering.swap_remove(at).becomes {
+            Becomes::Container { id, client } => {
+                let answer = self.ran(&id, started);
+                self.tell(client, &answer);
+            }
+            Becomes::Command { client } => match started {
+                Ok((pid, ended)) => {
+                    self.tell(client, &Answer::Started { pid: pid.as_raw_nonzero().get(), started_at: clock::now() });
+                    self.execs.push(Exec { pid, ended, client });
+                }
+                Err(why) => self.tell(client, &Answer::failed(why)),
+            },
+        }
+    }
+
+    /// Ends those whose time is over.
+    pub(super) fn end_late(&mut self) {
+        let now = Instant::now();
+        for late in self.entering.extract_if(.., |e| e.deadline <= now).collect::<Vec<_>>() {
+            let becomes = late.becomes.clone();
+            self.await_end(late);
+            match becomes {
+                Becomes::Container { id, client } => {
+                    let answer = self.ran(&id, Err(format!("the container did not begin within {TIME_LIMIT:?}")));
+                    self.tell(client, &answer);
+                }
+                Becomes::Command { client } => {
+                    self.tell(client, &Answer::failed(format!("the command did not begin within {TIME_LIMIT:?}")));
+                }
+            }
+        }
+    }
+
+    /// Ends commands whose client is gone.
+    pub(super) fn end_of_client(&mut self, client: u64) {
+        for gone in self.entering.extract_if(.., |e| e.becomes.is_command_of(client)).collect::<Vec<_>>() {
+            self.await_end(gone);
+        }
+    }
+
+    fn await_end(&mut self, entering: Entering) {
+        let becomes = entering.becomes.clone();
+        let ended = entering.end();
+        // A container's first process is reaped as any other: nobody is told of its end.
+        if let (Becomes::Command { client }, Some((pid, ended))) = (becomes, ended) {
+            self.execs.push(Exec { pid, ended, client });
+        }
+    }
+}
+
+fn null() -> io::Result<OwnedFd> {
+    Ok(OpenOptions::new().read(true).write(true).open("/dev/null")?.into())
+}
+
+/// A socket that somebody listens on, for who cannot reach its path.
+fn handle(socket: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(socket, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+}
