@@ -35,7 +35,7 @@ pub(crate) async fn end(rt: &Arc<Runtime>, broken: &Broken) -> bool {
 }
 
 async fn end_container(rt: &Arc<Runtime>, pod: &str, id: &str) -> Done<()> {
-    ends::delete(rt, id).await;
+    ends::delete(rt, pod, id).await;
     let (shared, pod, id) = (Arc::clone(rt), pod.to_owned(), id.to_owned());
     rt.blocking.run(move || container::erase(&shared, &pod, &id)).await
 }
@@ -44,7 +44,7 @@ async fn end_pod(rt: &Arc<Runtime>, pod: &str) -> Done<()> {
     let (shared, id) = (Arc::clone(rt), pod.to_owned());
     let ids = rt.blocking.run(move || records::containers_of(&shared.options, &id)).await.unwrap_or_default();
     for id in &ids {
-        ends::delete(rt, id).await;
+        ends::delete(rt, pod, id).await;
     }
     match tokio::time::timeout(PATIENCE, end_supervisor(rt, pod)).await {
         Ok(Ok(()) | Err(SupervisorError::Gone)) => {}

@@ -9,7 +9,7 @@ use ports::host::CgroupFs;
 use tracing::warn;
 
 use crate::runtime::{Container, Runtime};
-use crate::{cgroups, records};
+use crate::{cgroups, exec, records};
 
 /// Reason and message where there is no supervisor any more.
 pub(crate) const LOST: (&str, &str) =
@@ -75,7 +75,7 @@ pub(crate) fn may_run(rt: &Runtime, container: &Container) -> bool {
 
 /// Ends a container whose supervisor is gone or mute.
 pub(crate) async fn make(rt: &Arc<Runtime>, container: &Arc<Container>, (reason, message): (&str, &str)) {
-    delete(rt, &container.id).await;
+    delete(rt, &container.pod, &container.id).await;
     let pod = rt.find_pod(&container.pod).map(|p| p.record());
     if let Some(cgroup) = pod.and_then(|pod| cgroups::of_container(rt, &pod, &container.id)) {
         empty(rt, &container.id, cgroup).await;
@@ -106,9 +106,19 @@ pub(crate) async fn empty(rt: &Arc<Runtime>, whose: &str, cgroup: String) {
     }
 }
 
-/// `runc delete --force`: what the supervisor would have done. A container that no OCI runtime knows is fine.
-pub(crate) async fn delete(rt: &Arc<Runtime>, id: &str) {
-    for handler in rt.handlers.that_know(id) {
+/// What the supervisor would have done: `runc delete --force`, or the end of its cgroup. A container that was not started is fine.
+pub(crate) async fn delete(rt: &Arc<Runtime>, pod: &str, id: &str) {
+    let knowing = rt.handlers.that_know(id);
+    if knowing.is_empty() {
+        // Its pod may have no record that says where it is.
+        let bundle = rt.options.bundle(pod, id);
+        let spec = rt.blocking.run(move || exec::spec(&bundle)).await.ok();
+        let cgroup = spec.and_then(|spec| spec.linux().as_ref()?.cgroups_path().as_ref()?.to_str().map(str::to_owned));
+        if let Some(cgroup) = cgroup.filter(|path| !path.contains(':')) {
+            empty(rt, id, cgroup).await;
+        }
+    }
+    for handler in knowing {
         let mut call = handler.call();
         match tokio::time::timeout(DELETE_TIME, call.args(["delete", "--force", id]).status()).await {
             Ok(Ok(_)) => {}

@@ -65,22 +65,26 @@ impl Bed {
         bed
     }
 
-    /// A bed whose server knows a second OCI runtime, `other`: `runc` by a script that notes what it is called with ([`Self::calls`]).
+    /// A bed whose server knows two more OCI runtimes: `other`, which is called `runc`, and `strange`. Both are `runc` by a script that notes what
+    /// it is called with ([`Self::calls`]).
     pub(crate) fn with_noting_runc() -> Self {
         let mut bed = Self::without_server();
-        // By its name it is taken for what it is.
-        let (program, calls) = (bed.dir.path().join("other/runc"), bed.dir.path().join("calls"));
-        fs::create_dir(bed.dir.path().join("other")).expect("folder");
-        fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\nexec /usr/sbin/runc \"$@\"\n", calls.display()))
-            .expect("program");
-        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("mode");
-        let config = format!("[handlers.other]\nprogram = \"{}\"\n", program.display());
+        let calls = bed.dir.path().join("calls");
+        let mut config = String::new();
+        for (handler, name) in [("other", "runc"), ("strange", "strange")] {
+            let program = bed.dir.path().join(handler).join(name);
+            fs::create_dir(bed.dir.path().join(handler)).expect("folder");
+            fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\nexec /usr/sbin/runc \"$@\"\n", calls.display()))
+                .expect("program");
+            fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("mode");
+            config += &format!("[handlers.{handler}]\nprogram = \"{}\"\n", program.display());
+        }
         fs::write(bed.dir.path().join("runtime.toml"), config).expect("configuration");
         bed.start();
         bed
     }
 
-    /// What the OCI runtime `other` was called with.
+    /// What those two were called with.
     pub(crate) fn calls(&self) -> String {
         fs::read_to_string(self.dir.path().join("calls")).unwrap_or_default()
     }

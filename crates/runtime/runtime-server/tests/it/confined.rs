@@ -4,7 +4,7 @@ use cri_api::v1;
 use cri_api::v1::security_profile::ProfileType;
 
 use crate::bed::Bed;
-use crate::on_runc::{Client, container, exec, exited, run_pod, running, stop_pod};
+use crate::on_runc::{Client, container, exec, exited, profile, run_pod, running, stop_pod};
 
 /// What a process says of itself.
 const LOOK: &str = "b=/bin/busybox; $b grep -E '^(Cap|NoNew|Seccomp:|Groups|Uid|Gid|Umask|SigBlk)' /proc/self/status; \
@@ -33,10 +33,6 @@ fn context(config: &mut v1::ContainerConfig) -> &mut v1::LinuxContainerSecurityC
     config.linux.as_mut().and_then(|l| l.security_context.as_mut()).expect("a context")
 }
 
-fn profile(kind: ProfileType) -> v1::SecurityProfile {
-    v1::SecurityProfile { profile_type: kind.into(), localhost_ref: String::new() }
-}
-
 #[tokio::test]
 async fn commands_are_confined_as_their_container_is() {
     let bed = Bed::with_noting_runc();
@@ -56,7 +52,6 @@ async fn commands_are_confined_as_their_container_is() {
         let context = context(&mut config);
         context.run_as_user = Some(v1::Int64Value { value: *user });
         context.supplemental_groups = vec![50, 60];
-        context.seccomp = Some(profile(ProfileType::Unconfined));
         change(context);
         let no_new_privs = context.no_new_privs;
         let before = bed.calls().matches(" exec ").count();
@@ -123,8 +118,7 @@ async fn files_of_a_container_do_nothing_to_who_enters_it() {
     let bed = Bed::new();
     let mut client = bed.client().await;
     let pod = run_pod(&mut client, bed.pod("traps")).await.expect("a sandbox");
-    let mut config = container("main", "exec sleep 1000");
-    context(&mut config).seccomp = Some(profile(ProfileType::Unconfined));
+    let config = container("main", "exec sleep 1000");
     let id = running(&mut client, &pod, config).await;
     let set = "b=/bin/busybox; $b rm /etc/passwd; $b mkfifo /etc/passwd; echo 'passwd: evil' > /etc/nsswitch.conf; \
         $b mkdir -p /lib; $b mkfifo /lib/libnss_evil.so.2; $b mkfifo /pipe; $b chmod 755 /pipe";
@@ -159,9 +153,7 @@ async fn a_container_that_stops_what_enters_it_holds_nobody_up() {
     let pod = run_pod(&mut client, bed.pod("stops")).await.expect("a sandbox");
     let mut ids = Vec::new();
     for (name, script) in [("stops", "while :; do kill -STOP -1; done 2>/dev/null"), ("beside", "exec sleep 1000")] {
-        let mut config = container(name, script);
-        context(&mut config).seccomp = Some(profile(ProfileType::Unconfined));
-        ids.push(running(&mut client, &pod, config).await);
+        ids.push(running(&mut client, &pod, container(name, script)).await);
     }
     let mut stopped = 0;
     for _ in 0..5 {

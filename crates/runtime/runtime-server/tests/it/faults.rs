@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cri_api::v1;
@@ -9,7 +10,7 @@ use rustix::process::{Signal, kill_process};
 
 use crate::bed::{Bed, until};
 use crate::on_runc::{
-    Client, container, create, exited, remove_pod, run_pod, running, sandbox, start, status, stop_pod,
+    Client, container, create, exited, guarded, remove_pod, run_pod, running, sandbox, start, status, stop_pod,
 };
 
 async fn stop(client: &mut Client, id: &str, timeout: i64) {
@@ -17,15 +18,20 @@ async fn stop(client: &mut Client, id: &str, timeout: i64) {
     client.stop_container(request).await.expect("stopped");
 }
 
-/// Waits until a start is on its way: its log is open, the OCI runtime has begun, its cgroup is made.
+/// Waits until a start is on its way: its log is open, the OCI runtime has begun (or the first cgroup is made), the last cgroup is made.
 async fn begun(bed: &Bed, stage: usize, pod: &str, name: &str, id: &str) {
+    let cgroup = |controller: &str| PathBuf::from(format!("/sys/fs/cgroup/{controller}{}/{id}", bed.cgroup));
     let stages = [
-        bed.logs(pod).join(name),
-        bed.dir.path().join("run/oci").join(id),
-        std::path::PathBuf::from(format!("/sys/fs/cgroup/memory{}/{id}", bed.cgroup)),
+        vec![bed.logs(pod).join(name)],
+        vec![bed.dir.path().join("run/oci").join(id), cgroup("cpu")],
+        vec![cgroup("pids")],
     ];
-    until("the start is on its way", || async { stages[stage].exists().then_some(()) }).await;
+    let there = || async { stages[stage].iter().any(|path| path.exists()).then_some(()) };
+    until("the start is on its way", there).await;
 }
+
+/// By the supervisor itself, and by `runc`.
+const BOTH: [fn(&str, &str) -> v1::ContainerConfig; 2] = [container, guarded];
 
 async fn gone(bed: &Bed, client: &mut Client, pods: &[&str]) {
     for pod in pods {
@@ -159,9 +165,10 @@ async fn a_container_that_starts_while_the_server_dies_runs_or_can_be_started() 
     let mut bed = Bed::new();
     let mut client = bed.client().await;
     let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
-    for round in 0..6 {
-        let name = format!("c{round}");
-        let id = create(&mut client, &pod, container(&name, "exec sleep 1000")).await.expect("created");
+    for (round, by_runc) in (0..6).flat_map(|round| [(round, false), (round, true)]) {
+        let name = format!("c{round}-{by_runc}");
+        let id =
+            create(&mut client, &pod, BOTH[usize::from(by_runc)](&name, "exec sleep 1000")).await.expect("created");
         let asked = {
             let (mut client, id) = (client.clone(), id.clone());
             tokio::spawn(async move { start(&mut client, &id).await })
@@ -240,10 +247,11 @@ async fn a_container_is_killed_also_where_its_supervisor_does_not_answer() {
 async fn a_container_that_starts_while_its_supervisor_dies_does_not_run_on() {
     let bed = Bed::new();
     let mut client = bed.client().await;
-    for round in 0..3 {
-        let name = format!("p{round}");
+    for (round, by_runc) in (0..3).flat_map(|round| [(round, false), (round, true)]) {
+        let name = format!("p{round}-{by_runc}");
         let pod = run_pod(&mut client, bed.pod(&name)).await.expect("sandbox");
-        let id = create(&mut client, &pod, container("main", "exec sleep 1000")).await.expect("created");
+        let id =
+            create(&mut client, &pod, BOTH[usize::from(by_runc)]("main", "exec sleep 1000")).await.expect("created");
         let supervisor = bed.supervisor_of(&pod);
         let asked = {
             let (mut client, id) = (client.clone(), id.clone());

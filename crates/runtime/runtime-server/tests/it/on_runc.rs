@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cri_api::v1;
+use cri_api::v1::security_profile::ProfileType;
 use runtime_server::cri::runtime_service_client::RuntimeServiceClient;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -16,6 +17,19 @@ pub(crate) async fn run_pod(client: &mut Client, config: v1::PodSandboxConfig) -
     Ok(client.run_pod_sandbox(request).await?.into_inner().pod_sandbox_id)
 }
 
+pub(crate) fn profile(kind: ProfileType) -> v1::SecurityProfile {
+    v1::SecurityProfile { profile_type: kind.into(), localhost_ref: String::new() }
+}
+
+/// One with a seccomp profile, which `runc` therefore starts.
+pub(crate) fn guarded(name: &str, script: &str) -> v1::ContainerConfig {
+    let mut config = container(name, script);
+    let context = config.linux.as_mut().and_then(|l| l.security_context.as_mut()).expect("a context");
+    context.seccomp = Some(profile(ProfileType::RuntimeDefault));
+    config
+}
+
+/// One that its supervisor starts itself.
 pub(crate) fn container(name: &str, script: &str) -> v1::ContainerConfig {
     v1::ContainerConfig {
         metadata: Some(v1::ContainerMetadata { name: name.into(), attempt: 0 }),
@@ -30,7 +44,7 @@ pub(crate) fn container(name: &str, script: &str) -> v1::ContainerConfig {
                     pid: v1::NamespaceMode::Container.into(),
                     ..Default::default()
                 }),
-                seccomp: Some(v1::SecurityProfile::default()),
+                seccomp: Some(profile(ProfileType::Unconfined)),
                 ..Default::default()
             }),
         }),
