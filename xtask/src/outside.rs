@@ -51,11 +51,20 @@ pub(crate) fn build(cargo: &dyn Fn(&[&str]) -> anyhow::Result<()>) -> anyhow::Re
     std::fs::write(&own, manifest)?;
     std::fs::copy(root.join(PROGRAM), folder.0.join("src/main.rs")).context(PROGRAM)?;
     std::fs::copy(root.join("Cargo.lock"), folder.0.join("Cargo.lock"))?;
-    // Only without debug information are dependencies built as ours are.
     let (own, into) = (own.to_string_lossy(), target.to_string_lossy());
-    let plain = ["--config", "profile.dev.debug=false"];
-    cargo(&[&plain[..], &["build", "--offline", "--manifest-path", &own, "--target-dir", &into]].concat())?;
+    let alike = alike(&workspace::metadata()?);
+    let alike: Vec<&str> = alike.iter().flat_map(|setting| ["--config", setting]).collect();
+    cargo(&[&alike[..], &["build", "--offline", "--manifest-path", &own, "--target-dir", &into]].concat())?;
     Ok(target.join("debug").join(name))
+}
+
+/// Settings with which packages are built as they are within this workspace, so that they are not built again: its own with lines in their
+/// debug information, others without any.
+fn alike(workspace: &cargo_metadata::Metadata) -> Vec<String> {
+    let own = workspace.workspace_packages();
+    let own = own.iter().filter(|p| p.targets.iter().any(cargo_metadata::Target::is_lib));
+    let own = own.map(|p| format!("profile.dev.package.{}.debug=\"line-tables-only\"", p.name));
+    std::iter::once("profile.dev.debug=false".to_owned()).chain(own).collect()
 }
 
 /// The page's manifest with this workspace in its place, and the package's name.

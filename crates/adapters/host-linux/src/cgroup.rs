@@ -12,6 +12,7 @@ use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 use crate::At;
 
 mod create;
+mod devices;
 mod kill;
 mod processes;
 mod systemd;
@@ -20,6 +21,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
+pub use devices::{DeviceKind, DeviceRule, allow_devices};
 pub use systemd::SystemdCgroups;
 
 const MOUNT: &str = "/sys/fs/cgroup";

@@ -1,6 +1,6 @@
 //! The Linux host behind the ports: cgroups, mounts, files, facts of the machine.
 //!
-//! The only crate that may hold unsafe code (`quotas/kernel.rs`, and none else). Every call blocks; managers run them on the blocking
+//! The only crate that may hold unsafe code (`quotas/kernel.rs` and `cgroup/devices/kernel.rs`, and none else). Every call blocks; managers run them on the blocking
 //! pool. Nothing is cached: each answer is what the kernel says now.
 
 pub mod cgroup;
@@ -15,7 +15,7 @@ pub mod quotas;
 pub mod stats;
 pub mod sysctl;
 
-pub use cgroup::{LinuxCgroups, SystemdCgroups};
+pub use cgroup::{DeviceKind, DeviceRule, LinuxCgroups, SystemdCgroups, allow_devices};
 pub use files::{LinuxFs, open_file_or_folder, open_regular};
 pub use info::LinuxInfo;
 pub use iptables::IptablesProgram;

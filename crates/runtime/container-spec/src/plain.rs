@@ -8,20 +8,29 @@ const PLAIN_SPEC: [&str; 6] = ["annotations", "linux", "mounts", "ociVersion", "
 /// Of its `linux`.
 const PLAIN_LINUX: [&str; 6] = ["cgroupsPath", "devices", "maskedPaths", "namespaces", "readonlyPaths", "resources"];
 /// Of the `resources` in it.
-const PLAIN_RESOURCES: [(&str, &[&str]); 3] =
-    [("cpu", &["cpus", "mems", "period", "quota", "shares"]), ("devices", &[]), ("memory", &["limit", "swap"])];
+const PLAIN_RESOURCES: [(&str, &[&str]); 5] = [
+    ("cpu", &["cpus", "mems", "period", "quota", "shares"]),
+    ("devices", ANY),
+    ("hugepageLimits", ANY),
+    ("memory", &["limit", "swap"]),
+    ("unified", ANY),
+];
+/// No names of parts, but lists and names that the cgroups have.
+const ANY: &[&str] = &[];
 /// Of a mount.
 const PLAIN_MOUNT: [&str; 4] = ["destination", "options", "source", "type"];
 /// Types of mounts.
 const PLAIN_TYPES: [&str; 7] = ["bind", "cgroup", "devpts", "mqueue", "proc", "sysfs", "tmpfs"];
 /// Their options; those with a value by its name.
-const PLAIN_OPTIONS: [&str; 15] = [
+const PLAIN_OPTIONS: [&str; 17] = [
     "gid=",
+    "memory_recursiveprot",
     "mode=",
     "newinstance",
     "nodev",
     "noexec",
     "nosuid",
+    "nsdelegate",
     "ptmxmode=",
     "rbind",
     "relatime",
@@ -45,7 +54,13 @@ fn only(value: &Value, names: &[&str]) -> bool {
 
 fn is_plain_process(process: &Process) -> bool {
     let parts = serde_json::to_value(process).unwrap_or_default();
-    process.capabilities().is_some() && only(&parts, &PLAIN) && only(&parts["user"], &PLAIN_USER)
+    // What is wrong with the others the OCI runtime says.
+    let is_pair = |entry: &String| entry.contains('=');
+    process.capabilities().is_some()
+        && process.cwd().is_absolute()
+        && process.env().iter().flatten().all(is_pair)
+        && only(&parts, &PLAIN)
+        && only(&parts["user"], &PLAIN_USER)
 }
 
 /// Whether a command in a container of `spec` takes nothing that an OCI runtime has to do: no seccomp profile, no label or profile of a
@@ -75,7 +90,9 @@ pub fn is_plain_container(spec: &Spec) -> bool {
         && only(&parts, &PLAIN_SPEC)
         && only(&parts["root"], &["path", "readonly"])
         && only(&parts["linux"], &PLAIN_LINUX)
-        && parts["linux"]["cgroupsPath"].as_str().is_some_and(|path| path.starts_with('/') && !path.contains(':'))
+        && parts["linux"]["cgroupsPath"].as_str().is_some_and(is_plain_cgroup)
+        && all(&parts["linux"]["devices"], has_plain_numbers)
+        && all(&parts["linux"]["resources"]["devices"], is_plain_rule)
         && is_plain_resources(&parts["linux"]["resources"])
         && all(&parts["linux"]["namespaces"], is_plain_namespace)
         && spec
@@ -86,18 +103,36 @@ pub fn is_plain_container(spec: &Spec) -> bool {
         && all(&parts["mounts"], is_plain_mount)
 }
 
+/// A path below another group's.
+fn is_plain_cgroup(path: &str) -> bool {
+    let below = path.strip_prefix('/').unwrap_or_default();
+    below.contains('/') && below.split('/').all(|part| !["", ".", ".."].contains(&part)) && !path.contains(':')
+}
+
+fn has_plain_numbers(device: &Value) -> bool {
+    ["major", "minor"].iter().all(|name| device[name].is_null() || device[name].as_u64().is_some_and(|n| n < 1 << 20))
+}
+
+/// None at first, or all, and then some more.
+fn is_plain_rule(rule: &Value) -> bool {
+    let is_for_all = rule["type"].as_str().is_none_or(|kind| kind == "a");
+    let has_access = rule["access"].as_str().is_some_and(|access| !access.is_empty());
+    let has_number = |name: &str| rule[name].is_null() || rule[name].as_u64().is_some();
+    has_access && (is_for_all || rule["allow"] == true) && has_number("major") && has_number("minor")
+}
+
 fn is_plain_resources(resources: &Value) -> bool {
     let Some(parts) = resources.as_object() else { return resources.is_null() };
     parts.iter().all(|(name, value)| {
         let known = PLAIN_RESOURCES.iter().find(|(n, _)| n == name);
-        known.is_some_and(|(_, names)| value.is_array() || only(value, names))
+        known.is_some_and(|(_, names)| names.is_empty() || only(value, names))
     })
 }
 
-/// Mounts and processes are the container's own, what else there is the pod's.
+/// Mounts, processes and the view of cgroups are the container's own, what else there is the pod's.
 fn is_plain_namespace(namespace: &Value) -> bool {
     match namespace["type"].as_str() {
-        Some("mount" | "pid") => namespace["path"].is_null(),
+        Some("cgroup" | "mount" | "pid") => namespace["path"].is_null(),
         Some("ipc" | "network" | "uts") => namespace["path"].is_string(),
         _ => false,
     }
@@ -184,7 +219,7 @@ mod tests {
             "annotations": {"a": "b"},
             "linux": {
                 "namespaces": [{"type": "mount"}, {"type": "pid"}, {"type": "network", "path": "/n"}],
-                "resources": {"cpu": {"shares": 2}, "memory": {"limit": 1, "swap": 1}, "devices": [{"allow": false, "access": "rwm"}]},
+                "resources": {"cpu": {"shares": 2}, "hugepageLimits": [{"pageSize": "2MB", "limit": 0}], "unified": {"a": "b"}, "memory": {"limit": 1, "swap": 1}, "devices": [{"allow": false, "access": "rwm"}]},
                 "cgroupsPath": "/a/b",
                 "maskedPaths": ["/proc/kcore"],
                 "devices": [],
@@ -198,7 +233,7 @@ mod tests {
     fn a_container_is_plain_unless_something_is_asked_for_that_is_not_known() {
         use serde_json::json;
         assert!(with(|_| ()));
-        let rows: [(&str, serde_json::Value); 15] = [
+        let rows: [(&str, serde_json::Value); 22] = [
             ("/hostname", json!("h")),
             ("/hooks", json!({"prestart": [{"path": "/x"}]})),
             ("/process/apparmorProfile", json!("p")),
@@ -208,8 +243,15 @@ mod tests {
             ("/linux/sysctl", json!({"a": "b"})),
             ("/linux/intelRdt", json!({"closID": "c"})),
             ("/linux/cgroupsPath", json!("a.slice:cri-containerd:b")),
-            ("/linux/resources/unified", json!({"memory.high": "1"})),
-            ("/linux/resources/hugepageLimits", json!([{"pageSize": "2MB", "limit": 1}])),
+            ("/linux/resources/pids", json!({"limit": 1})),
+            ("/linux/cgroupsPath", json!("/a")),
+            ("/linux/cgroupsPath", json!("/a/../b")),
+            ("/linux/devices", json!([{"path": "/dev/x", "type": "c", "major": -1, "minor": 0}])),
+            ("/linux/resources/devices", json!([{"allow": true, "type": "c", "access": ""}])),
+            ("/linux/resources/devices", json!([{"allow": false, "type": "c", "access": "r"}])),
+            ("/linux/namespaces", json!([{"type": "mount"}, {"type": "pid"}, {"type": "cgroup", "path": "/p"}])),
+            ("/process/cwd", json!("a")),
+            ("/process/env", json!(["A"])),
             ("/linux/namespaces", json!([{"type": "mount"}, {"type": "pid", "path": "/p"}])),
             ("/linux/namespaces", json!([{"type": "mount"}])),
             ("/mounts/2/options", json!(["rbind", "rslave"])),

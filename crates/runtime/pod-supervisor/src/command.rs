@@ -21,7 +21,7 @@ use rustix::thread::ThreadNameSpaceType;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroups::procs_files;
-use crate::helper::{self, PID, at, receive};
+use crate::helper::{self, Own, PID, at, receive};
 use crate::process::{self, Process};
 use crate::terminal::{self, Terminal};
 
@@ -105,7 +105,7 @@ fn become_command(
     told: &UnixStream,
 ) -> io::Result<Infallible> {
     let process: Process = process::read(process)?;
-    let own = helper::own_descriptors()?;
+    let own = Own::new()?;
     rustix::thread::move_into_thread_name_spaces(container.as_fd(), ThreadNameSpaceType::MOUNT)?;
     // Whoever started the supervisor may have had it otherwise.
     rustix::process::setsid()?;

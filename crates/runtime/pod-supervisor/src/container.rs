@@ -1,13 +1,14 @@
 //! `bosun-pod start` and `first`: a container, as an OCI runtime would start it, which a start of such a program takes several times as long for.
 //!
 //! Only where nothing is asked for that an OCI runtime has to do (`container_spec::is_plain_container` decides that): no seccomp profile, no label
-//! or profile of a security module, no users of the pod's own, a PID namespace of the container's own, cgroup version 1. What is left is what
+//! or profile of a security module, no users of the pod's own, a PID namespace of the container's own. What is left is what
 //! `runc run` does. The supervisor waits for none of it: it starts `start`, which is a process of the node's until its end: it makes and joins the
 //! cgroup, joins the pod's namespaces, and starts `first`, process 1 of a PID namespace, which makes the container's mounts around itself
 //! and then becomes its program.
 //!
 //! Files of the image, and of volumes that other containers write to at the same time, are not trusted: sources of mounts are opened on the node's side,
-//! then the container's root becomes the root, and from then on no path leads out of it, whatever links there are ([`root`]).
+//! then the container's root becomes the root, and from then on no path leads out of it, as nothing that this process has open does ([`Own`]); what is
+//! made is made in folders that were found one by one ([`place`]).
 
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -20,7 +21,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space}
 use serde::{Deserialize, Serialize};
 
 use crate::cgroups::Groups;
-use crate::helper::{self, PID, at, receive};
+use crate::helper::{self, Own, PID, at, receive};
 use crate::hold;
 use crate::process::become_process;
 use crate::terminal::{self, Terminal};
@@ -115,17 +116,21 @@ fn become_first(
     told: &UnixStream,
 ) -> io::Result<Infallible> {
     let spec = Spec::read(&order.bundle)?;
-    let own = helper::own_descriptors()?;
+    let own = Own::new()?;
     rustix::process::setsid()?;
-    hold::leave(UnshareFlags::NEWNS)?;
-    root::make(&own, &order.bundle, &spec, &Groups::of(&order.cgroup)?)?;
+    // Of cgroups, those that it has joined are the top then.
+    let cgroups = if spec.linux.own_cgroups() { UnshareFlags::NEWCGROUP } else { UnshareFlags::empty() };
+    hold::leave(UnshareFlags::NEWNS | cgroups)?;
+    let has_dev = root::make(&own, &order.bundle, &spec, &Groups::of(&order.cgroup)?)?;
     if let Some(waits) = terminal {
         let terminal = Terminal::open(&own, spec.process.user.uid)?;
         devices::console(&terminal.slave)?;
         streams = terminal.give(&own, &waits)?;
     }
-    devices::own_null(&mut streams)?;
-    // Mounts over it come before it can be written no more.
+    if has_dev {
+        devices::own_null(&own, &mut streams)?;
+    }
+    // Before nothing can be made any more.
     place::folders(&spec.process.cwd)?;
     root::finish(&own, &spec)?;
     drop(own);

@@ -1,14 +1,15 @@
 //! This program, started once more to become something in a container: what it is told, and what it tells.
 
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use keyutils::{Keyring, Permission};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use rustix::process::DumpableBehavior;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -121,9 +122,31 @@ pub(crate) fn join_keyring(id: &str, is_new: bool) -> io::Result<()> {
     }
 }
 
-/// The folder of this process's own descriptors, by the node's `/proc`, which stays at hand whatever is mounted where: by names in it, calls that
-/// take paths alone reach what a descriptor is of.
-pub(crate) fn own_descriptors() -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::open("/proc/self/fd", flags, Mode::empty())?)
+/// The folder of this process's own descriptors, in a `/proc` that is mounted nowhere, so that no path leads out of it: by names in it, calls that
+/// take paths alone reach what a descriptor is of. A process has one of the PID namespace that it is in.
+#[derive(Debug)]
+pub(crate) struct Own(OwnedFd);
+
+impl Own {
+    pub(crate) fn new() -> io::Result<Self> {
+        let system = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&system)?;
+        let proc = fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(openat(&proc, "self/fd", flags, Mode::empty())?))
+    }
+
+    /// Does something with the name of what a descriptor is of, for as long as the working directory is the one that has it.
+    pub(crate) fn with<T>(&self, of: impl AsFd, done: impl FnOnce(&str) -> io::Result<T>) -> io::Result<T> {
+        rustix::process::fchdir(&self.0)?;
+        let done = done(&of.as_fd().as_raw_fd().to_string());
+        // Else what paths lead through this process's own links would be found there.
+        rustix::process::chdir("/")?;
+        done
+    }
+
+    /// Opens what a descriptor is of anew.
+    pub(crate) fn reopen(&self, of: impl AsFd, flags: OFlags) -> io::Result<OwnedFd> {
+        Ok(openat(&self.0, of.as_fd().as_raw_fd().to_string(), flags, Mode::empty())?)
+    }
 }

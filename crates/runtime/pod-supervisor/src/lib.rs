@@ -1,7 +1,7 @@
 //! `bosun-pod`: one small process per pod that its containers outlive everything else by.
 //!
-//! It makes the pod's namespaces, starts containers by an OCI runtime (`runc`, `crun`), and commands in them itself where that has
-//! nothing of its own to do ([`wire::Request::Exec`]), holds their standard streams, writes their
+//! It makes the pod's namespaces, starts containers and commands in them itself, or by an OCI runtime (`runc`, `crun`) where something is
+//! asked for that it does not know ([`ContainerPlan::cgroup`], [`wire::Request::Exec`]), holds their standard streams, writes their
 //! logs in the CRI's format, reaps them (it is their subreaper) and writes to disk how they ended. Whoever serves the CRI tells it
 //! what to do over a unix socket ([`wire`]), may die at any moment, and asks the next one for [`wire::Request::State`].
 //!
@@ -48,5 +48,7 @@ pub const PLAN: &str = "pod.json";
 pub const NAMESPACES: &str = "ns";
 /// Names of the files in that folder, each a mount of a namespace, where the pod has it of its own.
 pub const NAMESPACE_FILES: [&str; 5] = ["net", "ipc", "uts", "user", "pid"];
+/// Name of an empty file in the bundle of a container that the supervisor started itself.
+pub const OWN: &str = "own";
 /// What the supervisor says on its standard output when it takes commands.
 pub const READY: &[u8] = b"ready\n";

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ffi::CString;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, openat2};
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use serde::Deserialize;
@@ -126,12 +125,42 @@ pub(crate) fn become_process(
     let name = process.args.first().map_or("", String::as_str);
     let path = environment.get("PATH").map_or("", String::as_str);
     let program = find(name, path).map_err(|why| io::Error::other(format!("exec: {name:?}: {why}")))?;
-    let mut command = Command::new(&program);
-    command.arg0(name).args(&process.args[1..]).env_clear().envs(&environment);
+    let failed = |e: io::Error| io::Error::other(format!("exec {}: {}", program.display(), words(&e)));
+    let call = Call::new(&program, process, &environment).map_err(failed)?;
     let [input, output, error] = streams;
-    command.stdin(input).stdout(output).stderr(error);
+    rustix::stdio::dup2_stdin(input)?;
+    rustix::stdio::dup2_stdout(output)?;
+    rustix::stdio::dup2_stderr(error)?;
     told.write_all(BEGIN.as_bytes())?;
-    Err(io::Error::other(format!("exec {}: {}", program.display(), words(&command.exec()))))
+    // Rust's runtime ignores it, and what is ignored stays so.
+    sigpipe::reset();
+    Err(failed(call.make()))
+}
+
+/// What `execve` takes. The C library's other calls, and those of Rust above them, give what the kernel takes for no program to `/bin/sh`.
+struct Call {
+    program: CString,
+    args: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl Call {
+    fn new(program: &Path, process: &Process, environment: &BTreeMap<String, String>) -> io::Result<Self> {
+        let text = |bytes: &[u8]| CString::new(bytes).map_err(io::Error::from);
+        let pairs = environment.iter().map(|(name, value)| text(format!("{name}={value}").as_bytes()));
+        Ok(Self {
+            program: text(program.as_os_str().as_bytes())?,
+            args: process.args.iter().map(|arg| text(arg.as_bytes())).collect::<io::Result<_>>()?,
+            environment: pairs.collect::<io::Result<_>>()?,
+        })
+    }
+
+    fn make(&self) -> io::Error {
+        match nix::unistd::execve(&self.program, &self.args, &self.environment) {
+            Err(e) => io::Error::from_raw_os_error(e as i32),
+            Ok(never) => match never {},
+        }
+    }
 }
 
 /// Of a name that stands twice the last counts. `HOME`, where nobody names it, is the user's, or `/`.
@@ -147,8 +176,10 @@ fn environment(process: &Process) -> BTreeMap<String, String> {
 
 /// The container's `/etc/passwd`; a pipe in its place must not hold us up.
 fn passwd() -> io::Result<String> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
-    let file = fs::OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open("/etc/passwd")?;
+    // Nor a link of `/proc`, which may lead out of the container where that sees the node's processes.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = openat2(CWD, "/etc/passwd", flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+    let file = fs::File::from(file);
     let mut text = Vec::new();
     if file.metadata()?.is_file() {
         file.take(MAX_PASSWD).read_to_end(&mut text)?;
@@ -219,7 +250,8 @@ impl Sets {
                 let number = CAPABILITIES.iter().position(|c| name.strip_prefix("CAP_") == Some(*c));
                 number.ok_or_else(|| io::Error::other(format!("no such capability: {name}")))
             });
-            let bits = numbers.map(|number| number.map(|n| 1_u64 << n)).sum::<io::Result<u64>>()?;
+            let bits = numbers.map(|number| number.map(|n| 1_u64 << n)).try_fold(0, |all, bit| bit.map(|b| all | b));
+            let bits = bits?;
             Ok::<_, io::Error>(CapabilitySet::from_bits_retain(bits))
         };
         Ok(Self {

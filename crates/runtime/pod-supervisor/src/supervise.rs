@@ -21,6 +21,7 @@ mod client;
 mod container;
 mod ends;
 mod entering;
+mod leaving;
 mod lines;
 mod log;
 mod requests;
@@ -28,8 +29,8 @@ mod tools;
 
 use client::{Client, MAX_CLIENTS};
 use container::{Container, Stage};
-use ends::Leaving;
 use entering::Entering;
+use leaving::Leaving;
 use tools::Tool;
 
 /// How often strays are looked for: processes of containers without a PID namespace of their own whose parents died. Nothing
@@ -199,7 +200,7 @@ impl Supervisor {
         let calls = self.tools.iter().map(|(tool, _)| tool.time_left(now).unwrap_or(Duration::from_millis(100)));
         let calls = calls.chain(self.entering.iter().map(|e| e.time_left(now)));
         let strays = self.containers.values().any(|c| matches!(c.stage, Stage::Running { .. })).then_some(STRAYS);
-        let leaving = (!self.leaving.is_empty()).then_some(Leaving::PAUSE);
+        let leaving = self.leaving.iter().map(|one| one.wait(now));
         let shortest = calls.chain(strays).chain(leaving).min();
         let shortest = shortest.and_then(|d| Timespec::try_from(d).ok());
         match poll(&mut fds, shortest.as_ref()) {

@@ -1,14 +1,14 @@
 //! A terminal in a container, whose other end goes to who waits for it on a socket.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use rustix::fs::{FileType, Mode, OFlags, Uid, open, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Uid, openat2};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
 
 use crate::fds;
-use crate::helper::exactly;
+use crate::helper::{Own, exactly};
 
 /// `DEVPTS_SUPER_MAGIC`.
 const DEVPTS: i128 = 0x1cd1;
@@ -35,9 +35,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Makes one in the mounts that this process is in, for a user; it becomes this session's. Whatever else a container has put in the place of
     /// the device is refused before it is opened (CVE-2025-52565).
-    pub(crate) fn open(own: &OwnedFd, uid: u32) -> io::Result<Self> {
+    pub(crate) fn open(own: &Own, uid: u32) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let device = open("/dev/pts/ptmx", flags, Mode::empty()).map_err(named)?;
+        let how = ResolveFlags::NO_MAGICLINKS;
+        let device =
+            openat2(CWD, "/dev/pts/ptmx", flags, Mode::empty(), how).map_err(io::Error::from).map_err(named)?;
         let facts = rustix::fs::fstat(&device)?;
         let is_ptmx = FileType::from_raw_mode(facts.st_mode) == FileType::CharacterDevice
             && (rustix::fs::major(facts.st_rdev), rustix::fs::minor(facts.st_rdev)) == PTMX
@@ -46,7 +48,7 @@ impl Terminal {
             return Err(io::Error::other("/dev/pts/ptmx of the container is not what terminals are made by"));
         }
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let master = openat(own, device.as_raw_fd().to_string(), flags, Mode::empty()).map_err(named)?;
+        let master = own.reopen(&device, flags).map_err(named)?;
         unlockpt(&master)?;
         let slave = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         rustix::fs::fchown(&slave, Some(Uid::from_raw(uid)), None)?;
@@ -54,18 +56,15 @@ impl Terminal {
         Ok(Self { master, slave })
     }
 
-    /// Gives the other end to who waits on a socket, of which `waits` is a descriptor; answers the three streams. The working directory is
-    /// another one then.
-    pub(crate) fn give(self, own: &OwnedFd, waits: &OwnedFd) -> io::Result<[OwnedFd; 3]> {
+    /// Gives the other end to who waits on a socket, of which `waits` is a descriptor; answers the three streams.
+    pub(crate) fn give(self, own: &Own, waits: &OwnedFd) -> io::Result<[OwnedFd; 3]> {
         // The node's paths are out of reach, and addresses of sockets have no descriptors.
-        rustix::process::fchdir(own)?;
-        let socket = UnixStream::connect(waits.as_raw_fd().to_string())?;
+        let socket = own.with(waits, |name| UnixStream::connect(name))?;
         fds::send(&socket, b"/dev/ptmx", &[self.master.as_fd()])?;
         Ok([self.slave.try_clone()?, self.slave.try_clone()?, self.slave])
     }
 }
 
-fn named(e: rustix::io::Errno) -> io::Error {
-    let e = io::Error::from(e);
+fn named(e: io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("/dev/pts/ptmx: {e}"))
 }

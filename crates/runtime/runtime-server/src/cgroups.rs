@@ -2,8 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use host_linux::{DeviceKind, DeviceRule};
+use pod_supervisor::cgroups::Resources;
+use ports::host::CgroupFs;
 use ports::stats::StatsSource;
 
+use crate::error::Done;
 use crate::records::SandboxRecord;
 use crate::runtime::Runtime;
 
@@ -49,6 +53,33 @@ pub(crate) fn of_container(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> O
         // Without a parent, the OCI runtime makes one of this name.
         None => Some(format!("/{id}")),
     }
+}
+
+/// Makes the cgroup of a container in version 2, with its rules for devices.
+pub(crate) fn make_v2(rt: &Runtime, cgroup: &str, limits: &Resources) -> Done<()> {
+    let (all, rules) = limits.rules();
+    let number = |n: Option<i64>| n.and_then(|n| u32::try_from(n).ok());
+    let rules: Vec<DeviceRule> = rules
+        .iter()
+        .map(|rule| DeviceRule {
+            allow: rule.allow,
+            kind: match rule.kind {
+                Some('b') => Some(DeviceKind::Block),
+                Some('c') => Some(DeviceKind::Char),
+                _ => None,
+            },
+            major: number(rule.major),
+            minor: number(rule.minor),
+            make: rule.access.contains('m'),
+            read: rule.access.contains('r'),
+            write: rule.access.contains('w'),
+        })
+        .collect();
+    rt.cgroups.create(cgroup)?;
+    let filtered = host_linux::allow_devices(&folder(rt, cgroup), &rules, all);
+    // One that lets all devices through is not to be found by anybody.
+    filtered.or_else(|e| rt.cgroups.remove(cgroup).and(Err(e)))?;
+    Ok(())
 }
 
 /// The file that says whether the kernel killed in a container for lack of memory.

@@ -16,6 +16,7 @@ use pod_supervisor::NAMESPACES;
 use pod_supervisor::wire::{Answer, Request};
 use ports::host::{CgroupFs, HostFs};
 
+use crate::bundle::CONFIG;
 use crate::error::{At, Done, RuntimeError};
 use crate::images::{ImageError, ImageView};
 use crate::records::{ContainerRecord, PodStage, SandboxRecord, User};
@@ -29,8 +30,6 @@ mod volumes;
 
 use volumes::Volumes;
 
-/// What the OCI runtime is told, in a bundle.
-pub(crate) const CONFIG: &str = "config.json";
 /// How long a killed container may take to be gone.
 const KILL_TIME: Duration = Duration::from_secs(30);
 

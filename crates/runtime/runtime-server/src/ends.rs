@@ -9,7 +9,7 @@ use ports::host::CgroupFs;
 use tracing::warn;
 
 use crate::runtime::{Container, Runtime};
-use crate::{cgroups, exec, records};
+use crate::{bundle, cgroups, records};
 
 /// Reason and message where there is no supervisor any more.
 pub(crate) const LOST: (&str, &str) =
@@ -108,17 +108,16 @@ pub(crate) async fn empty(rt: &Arc<Runtime>, whose: &str, cgroup: String) {
 
 /// What the supervisor would have done: `runc delete --force`, or the end of its cgroup. A container that was not started is fine.
 pub(crate) async fn delete(rt: &Arc<Runtime>, pod: &str, id: &str) {
-    let knowing = rt.handlers.that_know(id);
-    if knowing.is_empty() {
+    if rt.options.is_own_start(pod, id) {
         // Its pod may have no record that says where it is.
         let bundle = rt.options.bundle(pod, id);
-        let spec = rt.blocking.run(move || exec::spec(&bundle)).await.ok();
+        let spec = rt.blocking.run(move || bundle::spec(&bundle)).await.ok();
         let cgroup = spec.and_then(|spec| spec.linux().as_ref()?.cgroups_path().as_ref()?.to_str().map(str::to_owned));
         if let Some(cgroup) = cgroup.filter(|path| !path.contains(':')) {
             empty(rt, id, cgroup).await;
         }
     }
-    for handler in knowing {
+    for handler in rt.handlers.that_know(id) {
         let mut call = handler.call();
         match tokio::time::timeout(DELETE_TIME, call.args(["delete", "--force", id]).status()).await {
             Ok(Ok(_)) => {}

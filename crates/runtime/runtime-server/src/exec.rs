@@ -1,20 +1,20 @@
 //! Commands in containers.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cri_api::v1;
-use oci_spec::runtime::{Process, Spec};
+use oci_spec::runtime::Process;
 use pod_supervisor::wire::{Answer, Request};
 use rustix::pipe::PipeFlags;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
-use crate::container::CONFIG;
+use crate::bundle;
 use crate::error::{At, Done, RuntimeError};
 use crate::node;
 use crate::records::ContainerRecord;
@@ -25,21 +25,10 @@ use crate::supervisor::{Line, SupervisorError, checked};
 const MAX_OUTPUT: usize = 16 << 20;
 /// How long output is waited for after the command ended: something that it left behind may hold the stream.
 const DRAIN: Duration = Duration::from_secs(1);
-/// Bytes of a `config.json`.
-const MAX_SPEC: u64 = 16 << 20;
-
-/// What a container was made with.
-pub(crate) fn spec(bundle: &Path) -> Done<Spec> {
-    let path = bundle.join(CONFIG);
-    let mut text = Vec::new();
-    let file = fs::File::open(&path).at("open", &path)?;
-    file.take(MAX_SPEC).read_to_end(&mut text).at("read", &path)?;
-    serde_json::from_slice(&text).map_err(io::Error::from).at("read", &path)
-}
 
 /// The process of a command: the container's own, with other words; and whether it takes nothing of an OCI runtime.
 fn process(bundle: &Path, command: &[String], terminal: bool) -> Done<(Process, bool)> {
-    let spec = spec(bundle)?;
+    let spec = bundle::spec(bundle)?;
     let missing = || RuntimeError::Refused("the container has no process".into());
     let mut process = spec.process().clone().ok_or_else(missing)?;
     process.set_args(Some(command.to_vec())).set_terminal(Some(terminal));
@@ -98,7 +87,7 @@ fn may_run(rt: &Runtime, record: &ContainerRecord) -> Done<bool> {
         // One that was taken out of the file is not known.
         Ok(rt.handlers.find(&handler).is_ok_and(|h| h.is_usual) && node::joins_by_pidfd())
     };
-    if rt.handlers.that_know(&record.id).is_empty() { Ok(true) } else { is_usual() }
+    if rt.options.is_own_start(&record.pod, &record.id) { Ok(true) } else { is_usual() }
 }
 
 fn output() -> Done<(pipe::Receiver, OwnedFd)> {

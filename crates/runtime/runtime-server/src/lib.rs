@@ -11,6 +11,7 @@
 mod apparmor;
 mod blocking;
 mod broken;
+mod bundle;
 mod cdi;
 mod cgroups;
 mod container;

@@ -49,7 +49,7 @@ async fn features(program: &Path) -> Option<serde_json::Value> {
 }
 
 /// Whether the kernel lets a process join all namespaces of another one at once (Linux 5.8), which commands are begun by. What containers
-/// are started by is older: mounts that are made apart from all folders (5.2).
+/// are started by is older: mounts that are made apart from all folders (Linux 5.2).
 pub(crate) fn joins_by_pidfd() -> bool {
     is_since(&rustix::system::uname().release().to_string_lossy(), (5, 8))
 }

@@ -88,6 +88,11 @@ impl Options {
         self.pod_run(pod).join("c").join(container)
     }
 
+    /// Whether the pod's supervisor started a container itself, and no OCI runtime knows of it.
+    pub(crate) fn is_own_start(&self, pod: &str, container: &str) -> bool {
+        self.bundle(pod, container).join(pod_supervisor::OWN).exists()
+    }
+
     /// `--root` of an OCI runtime: each has its own form of state.
     pub(crate) fn oci_root(&self, handler: &str) -> PathBuf {
         self.run.join(if handler.is_empty() { "oci".to_owned() } else { format!("oci-{handler}") })

@@ -15,7 +15,7 @@ use crate::error::Done;
 use crate::records::{self, Broken, ContainerRecord, Found, PodStage};
 use crate::runtime::{Pod, Runtime};
 use crate::supervisor::SupervisorError;
-use crate::{broken, container, follow, sandbox};
+use crate::{broken, bundle, follow, sandbox};
 
 /// Pods that are taken up, or down, at a time.
 const AT_A_TIME: usize = 16;
@@ -116,7 +116,7 @@ fn take_in(rt: &Runtime, found: Found) -> (Rest, Vec<Broken>) {
 /// Whether this process died over the making of a container, in this boot: it could never be started. After a boot there is no
 /// bundle of any, and what ran may not have been noted.
 fn is_half_made(rt: &Runtime, record: &ContainerRecord) -> bool {
-    let made = || rt.options.bundle(&record.pod, &record.id).join(container::CONFIG).exists();
+    let made = || rt.options.bundle(&record.pod, &record.id).join(bundle::CONFIG).exists();
     record.state() == v1::ContainerState::ContainerCreated && rt.options.pod_run(&record.pod).exists() && !made()
 }
 

@@ -1,18 +1,20 @@
 //! Starts of containers: those that are asked for, and those that a supervisor tells of, as somebody asked who is gone.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cri_api::v1;
+use pod_supervisor::cgroups::Resources;
 use pod_supervisor::wire::{Answer, Request};
 use pod_supervisor::{ContainerPlan, ExitRecord, Held};
 use tracing::{info, warn};
 
-use crate::error::{Done, RuntimeError};
+use crate::error::{At, Done, RuntimeError};
 use crate::records::SandboxRecord;
 use crate::runtime::{Container, Runtime};
 use crate::supervisor::{self, SupervisorError};
-use crate::{cgroups, ends, exec, node};
+use crate::{bundle, cgroups, ends, node};
 
 /// Exit code of a container that could not be started, as containerd has it.
 const START_FAILED: i32 = 128;
@@ -27,9 +29,7 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     }
     let sandbox = rt.pod(&record.pod)?.record();
     let bundle = rt.options.bundle(&record.pod, &record.id);
-    let (read, is_able) = (bundle.clone(), starts_by_itself(rt, &sandbox));
-    let is_plain = move || Ok(is_able && container_spec::is_plain_container(&exec::spec(&read)?));
-    let is_plain = rt.blocking.run(is_plain).await?;
+    let cgroup = if starts_by_itself(rt, &sandbox) { own_cgroup(rt, &bundle).await? } else { None };
     let plan = ContainerPlan {
         id: record.id.clone(),
         bundle,
@@ -38,7 +38,7 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
         stdin_once: record.config.stdin_once,
         tty: record.config.tty,
         oom_file: cgroups::oom_file(rt, &sandbox, id),
-        cgroup: if is_plain { cgroups::of_container(rt, &sandbox, id) } else { None },
+        cgroup,
     };
     let asked = supervisor::ask(&rt.socket(&record.pod), id, &Request::Run { container: plan }).await;
     match asked {
@@ -65,8 +65,27 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
 fn starts_by_itself(rt: &Runtime, sandbox: &SandboxRecord) -> bool {
     let asks_for_none = sandbox.runtime_handler.is_empty();
     let is_usual = rt.handlers.find("").is_ok_and(|own| own.is_usual);
-    let is_known = node::joins_by_pidfd() && !rt.handlers.node().cgroup_v2 && !rt.options.systemd_cgroup;
+    let is_known = node::joins_by_pidfd() && !rt.options.systemd_cgroup;
     asks_for_none && is_usual && is_known
+}
+
+/// The cgroup of a container that its supervisor can start itself. Of version 2 it is made here, as rules for devices take a call that only one crate
+/// may make.
+async fn own_cgroup(rt: &Arc<Runtime>, bundle: &Path) -> Done<Option<String>> {
+    let (shared, bundle) = (Arc::clone(rt), bundle.to_owned());
+    let prepare = move || {
+        let spec = bundle::spec(&bundle)?;
+        let linux = spec.linux().as_ref().filter(|_| container_spec::is_plain_container(&spec));
+        let path = linux.and_then(|l| l.cgroups_path().as_ref()?.to_str().map(str::to_owned));
+        if let (Some(path), true) = (&path, shared.handlers.node().cgroup_v2) {
+            let limits =
+                serde_json::to_vec(&linux.map(|l| l.resources())).and_then(|text| serde_json::from_slice(&text));
+            let limits: Option<Resources> = limits.map_err(io::Error::from).at("read", &bundle)?;
+            cgroups::make_v2(&shared, path, &limits.unwrap_or_default())?;
+        }
+        Ok(path)
+    };
+    rt.blocking.run(prepare).await
 }
 
 /// The supervisor says no. It may be as it has started the container already, for who died meanwhile.

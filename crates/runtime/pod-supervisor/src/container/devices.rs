@@ -1,18 +1,16 @@
 //! `/dev` of a container: what every container has, and what it is given.
 
-use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chmod, chownat, makedev, mknodat};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chownat, makedev, mknodat, symlinkat, unlinkat};
 use rustix::io::Errno;
 
 use super::mounts::Detached;
-use super::place;
+use super::place::{self, Make};
 use super::spec::Device;
-use crate::helper::at;
+use crate::helper::{Own, at};
 
 /// Devices that every container has, by their numbers.
 const GIVEN: [(&str, u32, u32); 6] = [
@@ -23,13 +21,14 @@ const GIVEN: [(&str, u32, u32); 6] = [
     ("/dev/zero", 1, 5),
     ("/dev/urandom", 1, 9),
 ];
-/// Links that every container has.
+/// Links in `/dev` that every container has.
 const LINKS: [(&str, &str); 4] = [
-    ("/proc/self/fd", "/dev/fd"),
-    ("/proc/self/fd/0", "/dev/stdin"),
-    ("/proc/self/fd/1", "/dev/stdout"),
-    ("/proc/self/fd/2", "/dev/stderr"),
+    ("/proc/self/fd", "fd"),
+    ("/proc/self/fd/0", "stdin"),
+    ("/proc/self/fd/1", "stdout"),
+    ("/proc/self/fd/2", "stderr"),
 ];
+const DEV: &str = "/dev";
 const NULL: &str = "/dev/null";
 /// Numbers of that device.
 const NULL_NUMBERS: (u32, u32) = (1, 3);
@@ -50,17 +49,21 @@ pub(super) fn make(asked: &[Device]) -> io::Result<()> {
         uid: 0,
         gid: 0,
     });
+    // Modes are meant as they are.
+    let mask = rustix::process::umask(Mode::empty());
     for device in given.chain(asked.iter().cloned()).filter(|d| !place::is(&d.path, PTMX)) {
         make_one(&device).map_err(at(&device.path))?;
     }
-    match fs::remove_file(PTMX) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => symlink("pts/ptmx", PTMX)?,
+    rustix::process::umask(mask);
+    let dev = place::folders(Path::new(DEV))?.there;
+    match unlinkat(&dev, "ptmx", AtFlags::empty()) {
+        Err(e) if e != Errno::NOENT => return Err(e.into()),
+        _ => symlinkat("pts/ptmx", &dev, "ptmx")?,
     }
-    let core = Path::new("/proc/kcore").exists().then_some(("/proc/kcore", "/dev/core"));
-    for (to, from) in LINKS.into_iter().chain(core) {
-        match symlink(to, from) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+    let core = place::open(Path::new("/proc/kcore"), OFlags::PATH).is_ok().then_some(("/proc/kcore", "core"));
+    for (to, name) in LINKS.into_iter().chain(core) {
+        match symlinkat(to, &dev, name) {
+            Err(e) if e != Errno::EXIST => return Err(e.into()),
             _ => {}
         }
     }
@@ -74,25 +77,22 @@ fn make_one(device: &Device) -> io::Result<()> {
         'p' => FileType::Fifo,
         other => return Err(io::Error::other(format!("{other:?} is no type of a device"))),
     };
-    let name = device.path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let path = match device.path.parent() {
-        Some(folder) => place::folders(folder)?.join(name),
-        None => return Err(io::ErrorKind::InvalidInput.into()),
+    let (Some(folder), Some(name)) = (device.path.parent(), device.path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
     };
+    let folder = place::folders(folder)?.there;
     let mode = Mode::from_bits_truncate(device.file_mode.unwrap_or(MODE));
-    match mknodat(CWD, &path, kind, mode, makedev(device.major, device.minor)) {
+    match mknodat(&folder, name, kind, mode, makedev(device.major, device.minor)) {
         Err(Errno::EXIST) => return Ok(()),
         other => other?,
     }
-    // Whatever the mask for new files is.
-    chmod(&path, mode)?;
     let (uid, gid) = (Uid::from_raw(device.uid), Gid::from_raw(device.gid));
-    Ok(chownat(CWD, &path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?)
+    Ok(chownat(&folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// The container's `/dev/null`, which is one (CVE-2025-31133).
 pub(super) fn null() -> io::Result<OwnedFd> {
-    let there = place::open(Path::new(NULL)).map_err(at(Path::new(NULL)))?;
+    let there = place::open(Path::new(NULL), OFlags::PATH | OFlags::NOFOLLOW).map_err(at(Path::new(NULL)))?;
     is_null(&there)?.then_some(there).ok_or_else(|| io::Error::other("/dev/null of the container is none"))
 }
 
@@ -103,16 +103,10 @@ fn is_null(fd: &OwnedFd) -> io::Result<bool> {
 }
 
 /// Streams that are the node's `/dev/null` become the container's.
-pub(super) fn own_null(streams: &mut [OwnedFd; 3]) -> io::Result<()> {
+pub(super) fn own_null(own: &Own, streams: &mut [OwnedFd; 3]) -> io::Result<()> {
     for stream in streams {
         if is_null(stream)? {
-            let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-            let own =
-                rustix::fs::open(NULL, flags, Mode::empty()).map_err(io::Error::from).map_err(at(Path::new(NULL)))?;
-            if !is_null(&own)? {
-                return Err(io::Error::other("/dev/null of the container is none"));
-            }
-            *stream = own;
+            *stream = own.reopen(null()?, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC)?;
         }
     }
     Ok(())
@@ -120,10 +114,6 @@ pub(super) fn own_null(streams: &mut [OwnedFd; 3]) -> io::Result<()> {
 
 /// Has `/dev/console` be the container's terminal.
 pub(super) fn console(terminal: &OwnedFd) -> io::Result<()> {
-    let path = Path::new("/dev/console");
-    let flags = OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let mut open = OpenOptions::new();
-    open.write(true).create(true).mode(MODE).custom_flags(flags.bits().cast_signed());
-    open.open(path).map_err(at(path))?;
-    Detached::again_of(terminal, false)?.attach(place::open(path)?).map_err(at(path))
+    let place = place::place(Path::new("/dev/console"), Make::File)?;
+    Detached::again_of(terminal, false)?.attach(place.there).map_err(at(&place.path))
 }

@@ -4,15 +4,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, StatVfsMountFlags};
+use rustix::fs::{FileType, OFlags, StatVfsMountFlags};
 use rustix::mount::MountFlags;
 
 use super::devices;
 use super::mounts::{Detached, Options};
-use crate::helper::at;
+use super::place;
+use crate::helper::{Own, at};
 
 /// Has paths be read only, with nothing else changed of how they are mounted. One that is not there is fine.
-pub(super) fn read_only(own: &OwnedFd, paths: &[PathBuf]) -> io::Result<()> {
+pub(super) fn read_only(own: &Own, paths: &[PathBuf]) -> io::Result<()> {
     for path in paths {
         let Some(there) = there(path)? else { continue };
         let again = Detached::again_of(&there, true).map_err(at(path))?;
@@ -50,9 +51,9 @@ pub(super) fn mask(paths: &[PathBuf]) -> io::Result<()> {
 }
 
 fn there(path: &Path) -> io::Result<Option<OwnedFd>> {
-    match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+    match place::open(path, OFlags::PATH) {
         Ok(there) => Ok(Some(there)),
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
-        Err(e) => Err(e).map_err(io::Error::from).map_err(at(path)),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(e).map_err(at(path)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::CWD;
@@ -12,6 +12,8 @@ use rustix::mount::{
     fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_change, mount_remount, move_mount,
     open_tree,
 };
+
+use crate::helper::Own;
 
 /// Bytes of what a file system says of a refused mount.
 const MAX_WORDS: usize = 256;
@@ -166,29 +168,23 @@ impl Detached {
         Ok(move_mount(&self.0, "", place, "", flags)?)
     }
 
-    /// Gives one that is in its place these flags and no others. `own` is the folder of this process's descriptors.
-    pub(super) fn set_flags(&self, own: &OwnedFd, flags: MountFlags) -> io::Result<()> {
-        rustix::process::fchdir(own)?;
-        Ok(mount_remount(self.name(), MountFlags::BIND | flags, "")?)
+    /// Gives one that is in its place these flags and no others.
+    pub(super) fn set_flags(&self, own: &Own, flags: MountFlags) -> io::Result<()> {
+        own.with(&self.0, |name| Ok(mount_remount(name, MountFlags::BIND | flags, "")?))
     }
 
     /// Has one that is in its place, and what is mounted in it, take no part in mounts of the node.
-    fn keep_apart(&self, own: &OwnedFd) -> io::Result<()> {
-        rustix::process::fchdir(own)?;
-        Ok(mount_change(self.name(), MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+    fn keep_apart(&self, own: &Own) -> io::Result<()> {
+        own.with(&self.0, |name| Ok(mount_change(name, MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?))
     }
 
     /// One that is in its place gets what its options say.
-    pub(super) fn settle(&self, own: &OwnedFd, options: &Options) -> io::Result<()> {
+    pub(super) fn settle(&self, own: &Own, options: &Options) -> io::Result<()> {
         if options.private {
             self.keep_apart(own)?;
         }
         // Without any, it stays as its source is.
         if options.flags().is_empty() { Ok(()) } else { self.set_flags(own, options.flags()) }
-    }
-
-    fn name(&self) -> String {
-        self.0.as_raw_fd().to_string()
     }
 }
 

@@ -1,14 +1,14 @@
 //! Places of mounts and devices in a container, from within: made where they are not there.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::fs;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, readlinkat};
+use rustix::io::Errno;
 
 use crate::helper::at;
 
@@ -35,20 +35,29 @@ pub(super) enum Make {
     File,
 }
 
-/// The place of a mount, without links on the way to it; it is made if it is not there.
-pub(super) fn place(destination: &Path, make: Make) -> io::Result<(OwnedFd, PathBuf)> {
-    let path = resolve(destination, make).map_err(at(destination))?;
+/// Something in the container.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// What is there, not opened.
+    pub(super) there: OwnedFd,
+    /// Without links.
+    pub(super) path: PathBuf,
+}
+
+/// The place of a mount; it is made if it is not there.
+pub(super) fn place(destination: &Path, make: Make) -> io::Result<Place> {
+    let found = walk(&root()?, destination, make).map_err(at(destination))?;
     let refused = |why: &str| Err(io::Error::other(format!("{} cannot be mounted on: {why}", destination.display())));
-    if path == Path::new("/") {
+    if found.path == Path::new("/") {
         return refused("it is the root of the container");
     }
-    if let Ok(below) = path.strip_prefix("/proc")
+    if let Ok(below) = found.path.strip_prefix("/proc")
         && below != Path::new("")
         && !IN_PROC.iter().any(|p| below == Path::new(p))
     {
         return refused("it is inside /proc");
     }
-    Ok((open(&path).map_err(at(&path))?, path))
+    Ok(found)
 }
 
 /// Equal but for slashes and dots.
@@ -56,54 +65,63 @@ pub(super) fn is(a: &Path, b: impl AsRef<Path>) -> bool {
     a.components().filter(|c| *c != Component::CurDir).eq(b.as_ref().components())
 }
 
-/// What is at a path, not followed if it is a link.
-pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+/// Makes a folder, and those above it.
+pub(super) fn folders(path: &Path) -> io::Result<Place> {
+    walk(&root()?, path, Make::Folder).map_err(at(path))
 }
 
-/// Makes a folder, and those above it; answers it without links.
-pub(super) fn folders(path: &Path) -> io::Result<PathBuf> {
-    resolve(path, Make::Folder).map_err(at(path))
+/// What is at a path, though links lead to it; those of `/proc`, which lead to what other paths do not, are not followed.
+pub(super) fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    Ok(openat2(root()?, path, flags | OFlags::CLOEXEC, Mode::empty(), how)?)
 }
 
-/// Follows links, also those that lead to what is not there yet, which is made: an image may have `/var/run` lead to a `/run` that it lacks.
-fn resolve(path: &Path, make: Make) -> io::Result<PathBuf> {
+fn root() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open("/", HANDLE, Mode::empty())?)
+}
+
+/// Of a folder, or anything.
+const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Follows links, also those that lead to what is not there yet, which is made: an image may have `/var/run` lead to a `/run` that it lacks. One
+/// part after the other, from the folder that the last one was found to be: somebody may exchange them at the same time.
+fn walk(root: &OwnedFd, path: &Path, make: Make) -> io::Result<Place> {
     let mut ahead: VecDeque<OsString> = parts(path).collect();
-    let (mut at, mut links) = (PathBuf::from("/"), 0);
+    // Names and what they are, to the root.
+    let mut way: Vec<(OsString, OwnedFd)> = Vec::new();
+    let mut links = 0;
     while let Some(part) = ahead.pop_front() {
         if part == ".." {
-            at.pop();
+            way.pop();
             continue;
         }
-        let next = at.join(&part);
-        let facts = match fs::symlink_metadata(&next) {
-            Ok(facts) => facts,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                make_one(&next, if ahead.is_empty() { make } else { Make::Folder })?;
-                at = next;
-                continue;
-            }
-            Err(e) => return Err(e),
+        let above = way.last().map_or(root, |(_, folder)| folder);
+        let next = match openat(above, &part, HANDLE, Mode::empty()) {
+            Err(Errno::NOENT) => make_one(above, &part, if ahead.is_empty() { make } else { Make::Folder })?,
+            found => found?,
         };
-        if facts.is_symlink() {
-            links += 1;
-            if links > MAX_LINKS {
-                return Err(rustix::io::Errno::LOOP.into());
+        match FileType::from_raw_mode(fstat(&next)?.st_mode) {
+            FileType::Symlink => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(Errno::LOOP.into());
+                }
+                let target = OsString::from_vec(readlinkat(&next, "", Vec::new())?.into_bytes());
+                if Path::new(&target).is_absolute() {
+                    way.clear();
+                }
+                for part in parts(Path::new(&target)).collect::<Vec<_>>().into_iter().rev() {
+                    ahead.push_front(part);
+                }
             }
-            let target = fs::read_link(&next)?;
-            if target.is_absolute() {
-                at = PathBuf::from("/");
-            }
-            for part in parts(&target).collect::<Vec<_>>().into_iter().rev() {
-                ahead.push_front(part);
-            }
-        } else if facts.is_dir() || ahead.is_empty() {
-            at = next;
-        } else {
-            return Err(io::ErrorKind::NotADirectory.into());
+            FileType::Directory => way.push((part, next)),
+            _ if ahead.is_empty() => way.push((part, next)),
+            _ => return Err(Errno::NOTDIR.into()),
         }
     }
-    Ok(at)
+    let path = Path::new("/").join(way.iter().map(|(name, _)| name).collect::<PathBuf>());
+    let there = way.pop().map_or_else(|| root.try_clone(), |(_, there)| Ok(there))?;
+    Ok(Place { there, path })
 }
 
 fn parts(path: &Path) -> impl Iterator<Item = OsString> {
@@ -114,15 +132,20 @@ fn parts(path: &Path) -> impl Iterator<Item = OsString> {
     })
 }
 
-fn make_one(path: &Path, make: Make) -> io::Result<()> {
+fn make_one(above: &OwnedFd, name: &OsStr, make: Make) -> io::Result<OwnedFd> {
     match make {
-        Make::Folder => fs::DirBuilder::new().mode(0o755).create(path),
-        Make::File => fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path).map(drop),
+        Make::Folder => mkdirat(above, name, Mode::from_raw_mode(0o755))?,
+        Make::File => {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            openat(above, name, flags, Mode::from_raw_mode(0o644)).map(drop)?;
+        }
     }
+    Ok(openat(above, name, HANDLE, Mode::empty())?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -134,10 +157,14 @@ mod tests {
         for (to, from) in [("run", "relative"), ("up/../run", "winding"), ("loop", "loop"), ("file", "to-file")] {
             symlink(to, top.join(from)).expect("link");
         }
-        symlink(top.join("absolute/target"), top.join("far")).expect("link");
+        symlink("/absolute/target", top.join("far")).expect("link");
+        symlink("/../../outside", top.join("out")).expect("link");
         fs::write(top.join("plain"), "").expect("file");
-        let found =
-            |name: &str, make| resolve(&top.join(name), make).map(|p| p.strip_prefix(&top).expect("below").to_owned());
+        // As if it were the root.
+        let root = rustix::fs::open(&top, HANDLE, Mode::empty()).expect("opened");
+        let found = |name: &str, make| {
+            walk(&root, Path::new(name), make).map(|p| p.path.strip_prefix("/").expect("absolute").to_owned())
+        };
         assert_eq!(found("relative/secrets/x", Make::Folder).expect("made"), Path::new("run/secrets/x"));
         assert!(top.join("run/secrets/x").is_dir());
         assert_eq!(found("winding/y", Make::File).expect("made"), Path::new("run/y"));
@@ -145,11 +172,10 @@ mod tests {
         assert_eq!(found("to-file", Make::File).expect("made"), Path::new("file"));
         assert_eq!(found("far", Make::Folder).expect("made"), Path::new("absolute/target"));
         assert_eq!(found("a/./b/../c", Make::Folder).expect("made"), Path::new("a/c"));
+        assert_eq!(found("out", Make::Folder).expect("made"), Path::new("outside"));
+        assert!(!top.parent().expect("a folder").join("outside").exists());
         assert_eq!(found("plain", Make::Folder).expect("is there"), Path::new("plain"));
-        assert_eq!(
-            found("loop/x", Make::Folder).unwrap_err().raw_os_error(),
-            Some(rustix::io::Errno::LOOP.raw_os_error())
-        );
+        assert_eq!(found("loop/x", Make::Folder).unwrap_err().raw_os_error(), Some(Errno::LOOP.raw_os_error()));
         assert_eq!(found("plain/x", Make::Folder).unwrap_err().kind(), io::ErrorKind::NotADirectory);
     }
 
@@ -158,7 +184,7 @@ mod tests {
         for refused in ["/", "/..", "/proc/self", "/proc/sys/kernel/core_pattern"] {
             assert!(place(Path::new(refused), Make::Folder).is_err(), "{refused}");
         }
-        assert_eq!(place(Path::new("/proc"), Make::Folder).expect("is there").1, Path::new("/proc"));
-        assert_eq!(place(Path::new("/proc/uptime"), Make::File).expect("is there").1, Path::new("/proc/uptime"));
+        assert_eq!(place(Path::new("/proc"), Make::Folder).expect("is there").path, Path::new("/proc"));
+        assert_eq!(place(Path::new("/proc/uptime"), Make::File).expect("is there").path, Path::new("/proc/uptime"));
     }
 }

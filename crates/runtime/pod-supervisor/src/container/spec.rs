@@ -102,12 +102,17 @@ impl Spec {
 }
 
 impl Linux {
+    /// Whether it sees its own cgroups alone.
+    pub(super) fn own_cgroups(&self) -> bool {
+        self.namespaces.iter().any(|n| n.kind == "cgroup")
+    }
+
     /// Namespaces that are joined. Those of mounts and processes are the container's own, always.
     pub(super) fn joined(&self) -> io::Result<Vec<(LinkNameSpaceType, &Path)>> {
         let (mut joined, mut own) = (Vec::new(), Vec::new());
         for Namespace { kind, path } in &self.namespaces {
             match (kind.as_str(), path) {
-                ("mount" | "pid", None) => own.push(kind.as_str()),
+                ("cgroup" | "mount" | "pid", None) => own.push(kind.as_str()),
                 ("network", Some(path)) => joined.push((LinkNameSpaceType::Network, path.as_path())),
                 ("ipc", Some(path)) => joined.push((LinkNameSpaceType::InterProcessCommunication, path.as_path())),
                 ("uts", Some(path)) => joined.push((LinkNameSpaceType::HostNameAndNISDomainName, path.as_path())),

@@ -1,6 +1,6 @@
 //! Containers and commands that the supervisor starts itself: begun, and ended before they have.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::tools::TIME_LIMIT;
 use super::{Exec, Supervisor};
 use crate::record::ContainerPlan;
 use crate::wire::{Answer, MAX_FDS};
-use crate::{clock, command, container};
+use crate::{OWN, clock, command, container};
 
 impl Supervisor {
     /// Begins a container.
@@ -29,10 +29,20 @@ impl Supervisor {
         let [input, output, error] = streams;
         let streams = [input?, output?, error?];
         let passed: Vec<BorrowedFd<'_>> = streams.iter().chain(&waits).map(AsFd::as_fd).collect();
+        // By it others know who started the container; what has it is gone after a boot.
+        File::create(order.bundle.join(OWN))?;
         let becomes = Becomes::Container { id: order.id.clone(), client };
-        self.entering.push(Entering::start(becomes, &order, &passed)?);
-        self.containers.insert(order.id, container);
-        Ok(())
+        match Entering::start(becomes, &order, &passed) {
+            Ok(entering) => {
+                self.entering.push(entering);
+                self.containers.insert(order.id, container);
+                Ok(())
+            }
+            Err(e) => {
+                self.delete(&order.id, Some(order.cgroup));
+                Err(e)
+            }
+        }
     }
 
     /// Begins a command in a container.

@@ -32,7 +32,7 @@ pub(super) struct Output {
 /// Where a container stands.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// The OCI runtime is at it.
+    /// Who starts it is at it.
     Starting,
     /// It runs.
     Running {
@@ -43,6 +43,15 @@ pub(super) enum Stage {
     },
     /// It has ended, and its record is on the disk.
     Ended(ExitRecord),
+}
+
+impl Drop for Container {
+    /// Nobody will come to it any more.
+    fn drop(&mut self) {
+        if let Some((_, path)) = &self.console {
+            let _ = fs::remove_file(path);
+        }
+    }
 }
 
 /// A container.
@@ -102,7 +111,7 @@ impl Container {
         Ok((container, streams))
     }
 
-    /// The OCI runtime passes the terminal.
+    /// Who starts it passes the terminal.
     pub(super) fn take_console(&mut self) -> io::Result<()> {
         let Some((listener, path)) = &self.console else { return Ok(()) };
         let (stream, _) = listener.accept()?;

@@ -2,17 +2,17 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, pidfd_send_signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, pidfd_send_signal, waitid};
 
-use super::container::Stage;
+use super::container::{Container, Stage};
+use super::leaving::Leaving;
 use super::requests::unknown;
 use super::tools::{self, Streams, Tool};
 use super::{Exec, Purpose, Supervisor};
-use crate::cgroups::Groups;
 use crate::clock;
 use crate::record::{ExitRecord, write_record};
 use crate::wire::Answer;
@@ -48,7 +48,7 @@ impl Supervisor {
             let code = self.end_of(tool.pid).unwrap_or_default();
             self.call_ended(&tool, purpose, code);
         }
-        // Those that only begin commands say all there is to say themselves.
+        // Those that only begin containers and commands say all there is to say themselves.
         let helpers: Vec<Pid> = self.entering.iter().map(|e| e.helper).collect();
         self.strays.retain(|(pid, _)| !helpers.contains(pid));
         self.execs_ended();
@@ -75,10 +75,9 @@ impl Supervisor {
         let verdict = tool.verdict(code);
         match purpose {
             Purpose::Run { id, client, pid_file } => {
-                let started = verdict.and_then(|()| {
-                    let known = |e: io::Error| e.to_string();
-                    self.child(tools::read_pid(&pid_file).map_err(known)?).map_err(known)
-                });
+                let known = |e: io::Error| e.to_string();
+                let pid = verdict.and_then(|()| tools::read_pid(&pid_file).map_err(known));
+                let started = pid.and_then(|pid| self.child(pid).map_err(known));
                 let answer = self.ran(&id, started);
                 self.tell(client, &answer);
             }
@@ -111,8 +110,11 @@ impl Supervisor {
                 (Answer::Started { pid, started_at: now }, Answer::Done)
             }
             Err(why) => {
-                let cgroup = self.containers.remove(id).and_then(|c| c.plan.cgroup);
-                self.delete(id, cgroup);
+                let failed = self.containers.remove(id);
+                let is_oom = failed.as_ref().is_some_and(Container::was_oom_killed);
+                let why =
+                    if is_oom { format!("{why}: the kernel killed for lack of memory (limit too low?)") } else { why };
+                self.delete(id, failed.and_then(|c| c.plan.cgroup.clone()));
                 (Answer::failed(why), unknown(id))
             }
         };
@@ -129,9 +131,23 @@ impl Supervisor {
         }
     }
 
-    /// A child of ours and what tells of its end. One that ended stays until it is reaped, but that may have been just before.
-    pub(super) fn child(&self, pid: i32) -> io::Result<(Pid, OwnedFd)> {
-        tools::watched(pid).or_else(|e| self.gone_already(pid).ok_or(e))
+    /// A child of ours and what tells of its end. One that ended stays until it is reaped, but that may have been just before, and its number
+    /// somebody else's by now.
+    pub(super) fn child(&mut self, pid: i32) -> io::Result<(Pid, OwnedFd)> {
+        let (pid, ended) = match tools::watched(pid) {
+            Ok(found) => found,
+            Err(e) => return self.gone_already(pid).ok_or(e),
+        };
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // Until who began it has ended, it is a child of that.
+        if waitid(WaitId::PidFd(ended.as_fd()), how).is_err()
+            && let Some(gone) = self.gone_already(pid.as_raw_nonzero().get())
+        {
+            return Ok(gone);
+        }
+        // Of those who had the number before nobody has asked.
+        self.strays.retain(|(stray, _)| *stray != pid);
+        Ok((pid, ended))
     }
 
     /// A process that was reaped before its number was read: any descriptor that is ready at once will do.
@@ -203,9 +219,12 @@ impl Supervisor {
     }
 
     /// What is left of it: its cgroup, or what the OCI runtime still keeps, processes among it.
-    fn delete(&mut self, id: &str, cgroup: Option<String>) {
+    pub(super) fn delete(&mut self, id: &str, cgroup: Option<String>) {
         if let Some(cgroup) = cgroup {
-            self.leaving.push(Leaving::new(cgroup));
+            match Leaving::new(&cgroup) {
+                Ok(leaving) => self.leaving.push(leaving),
+                Err(e) => self.complain(Some(format!("cgroup {cgroup}: {e}"))),
+            }
             return self.leave();
         }
         self.next += 1;
@@ -217,33 +236,14 @@ impl Supervisor {
         }
     }
 
-    /// Removes cgroups of containers that have ended. The last process of one may be on its way out yet.
+    /// Removes cgroups of containers that have ended. The last process of one may be on its way out yet, or hang in a call of the kernel's.
     pub(super) fn leave(&mut self) {
-        let now = Instant::now();
+        let (now, is_ending) = (Instant::now(), self.ending.is_some());
         for one in std::mem::take(&mut self.leaving) {
-            match Groups::of(&one.cgroup).and_then(|groups| groups.remove()) {
-                Ok(()) => {}
-                Err(_) if now < one.deadline => self.leaving.push(one),
+            match one.attempt(now, is_ending) {
+                Ok(left) => self.leaving.extend(left),
                 Err(e) => self.complain(Some(format!("a cgroup stays: {e}"))),
             }
         }
-    }
-}
-
-/// The cgroup of a container that has ended.
-#[derive(Debug)]
-pub(super) struct Leaving {
-    cgroup: String,
-    deadline: Instant,
-}
-
-impl Leaving {
-    /// How often it is tried.
-    pub(super) const PAUSE: Duration = Duration::from_millis(20);
-    /// And for how long.
-    const PATIENCE: Duration = Duration::from_secs(10);
-
-    fn new(cgroup: String) -> Self {
-        Self { cgroup, deadline: Instant::now() + Self::PATIENCE }
     }
 }

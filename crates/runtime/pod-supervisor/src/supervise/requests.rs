@@ -196,7 +196,7 @@ impl Supervisor {
         self.next += 1;
         let name = format!("kill{}", self.next);
         let tool = if is_own {
-            // A child of ours: its number is its own until it is reaped.
+            // By its number, which could be another's if it ended and was reaped before the shell is there: libraries take signals by name alone.
             let mut shell = Command::new("/bin/sh");
             shell.args(["-c", "kill -\"$0\" \"$1\"", &number, &pid.as_raw_nonzero().to_string()]);
             Tool::call(shell, self.run.join(format!("{name}.log")), Streams::default())?

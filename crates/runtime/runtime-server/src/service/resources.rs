@@ -90,7 +90,7 @@ async fn running(
     let id = &record.id;
     let file = &bundle.join(format!("update-{}.json", &new_id()[..16]));
     let text = serde_json::to_vec(resources).map_err(io::Error::from).at("write", file)?;
-    if rt.handlers.that_know(id).is_empty() {
+    if rt.options.is_own_start(&record.pod, id) {
         let cgroup = cgroups::of_container(rt, &rt.pod(&record.pod)?.record(), id).unwrap_or_default();
         let set = move || {
             let limits: Resources = serde_json::from_slice(&text)?;

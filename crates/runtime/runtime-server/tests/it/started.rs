@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cri_api::v1;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, until};
 use crate::on_runc::{Client, container, exec, exited, running, status, stop_pod};
 
 /// What a process says of itself, of its mounts, of its devices, and of what is hidden from it.
@@ -30,18 +30,38 @@ say places; $b find /a /var /run /not -exec $b stat -c '%n %F %a %u %g' {} ';' 2
 /// What ends one that was looked at.
 const WAIT: &str = "until [ -e /tmp/done ]; do sleep 0.02; done";
 
-/// Files of cgroups that say how a container is limited.
-const LIMITS: [&str; 9] = [
-    "devices/devices.list",
-    "memory/memory.limit_in_bytes",
-    "memory/memory.memsw.limit_in_bytes",
-    "cpu/cpu.shares",
-    "cpu/cpu.cfs_quota_us",
-    "cpu/cpu.cfs_period_us",
-    "cpuset/cpuset.cpus",
-    "cpuset/cpuset.mems",
-    "pids/pids.max",
+/// Files of cgroups that say how a container is limited: of version 1, and of version 2.
+const LIMITS: [[&str; 9]; 2] = [
+    [
+        "devices/devices.list",
+        "memory/memory.limit_in_bytes",
+        "memory/memory.memsw.limit_in_bytes",
+        "cpu/cpu.shares",
+        "cpu/cpu.cfs_quota_us",
+        "cpu/cpu.cfs_period_us",
+        "cpuset/cpuset.cpus",
+        "cpuset/cpuset.mems",
+        "pids/pids.max",
+    ],
+    [
+        "./cgroup.controllers",
+        "./memory.max",
+        "./memory.swap.max",
+        "./memory.oom.group",
+        "./cpu.weight",
+        "./cpu.max",
+        "./cpuset.cpus",
+        "./cpuset.mems",
+        "./pids.max",
+    ],
 ];
+/// Tries to use devices: some that every container may use, and some that none may but a privileged one.
+const TRY: &str = "say use; for d in 'c 1 3' 'c 1 1' 'b 7 0' 'c 5 2' 'c 10 235'; do \
+    $b mknod /tmp/try $d && { $b dd if=/tmp/try of=/dev/null bs=1 count=0 2>/dev/null; $b echo $d $?; $b rm -f /tmp/try; }; done";
+
+fn is_v2() -> bool {
+    Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
+}
 
 fn context(config: &mut v1::ContainerConfig) -> &mut v1::LinuxContainerSecurityContext {
     config.linux.as_mut().and_then(|l| l.security_context.as_mut()).expect("a context")
@@ -69,9 +89,9 @@ fn plain(bed: &Bed, line: &str, id: &str, pod: &str) -> String {
 }
 
 /// What the node says of a container.
-fn outside(bed: &Bed, id: &str, pid: i32, by_itself: bool) -> Vec<String> {
+async fn outside(bed: &Bed, id: &str, pid: i32, by_itself: bool) -> Vec<String> {
     let below = Path::new(&bed.cgroup[1..]).join(id);
-    let mut said: Vec<String> = LIMITS
+    let mut said: Vec<String> = LIMITS[usize::from(is_v2())]
         .iter()
         .map(|file| {
             let (controller, file) = file.split_once('/').expect("two parts");
@@ -93,13 +113,11 @@ fn outside(bed: &Bed, id: &str, pid: i32, by_itself: bool) -> Vec<String> {
     said.push(format!("in {hierarchies:?}"));
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
     let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
-    let open = || fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
-    // While it looks around it has pipes, too; what runc leaves open at times (CVE-2024-21626) is its own.
-    let settled = (0..1000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        open() == 3
-    });
-    said.push(format!("nothing else is open: {}", settled || !by_itself));
+    if by_itself {
+        // While it looks around it has pipes, too; what runc leaves open at times (CVE-2024-21626) is its own.
+        let open = || fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+        until("nothing else is open", || async { (open() == 3).then_some(()) }).await;
+    }
     said.push(format!("leads group {} and session {}", fields[2] == pid.to_string(), fields[3] == pid.to_string()));
     said
 }
@@ -112,7 +130,7 @@ async fn said(client: &mut Client, bed: &Bed, pod: &str, config: v1::ContainerCo
     let own = bed.dir.path().join("run/oci").join(&id);
     assert!(!by_itself || !own.exists(), "{of}: it was started by runc");
     let pid = pid_of(bed, &id);
-    let mut said = outside(bed, &id, pid, by_itself);
+    let mut said = outside(bed, &id, pid, by_itself).await;
     assert_eq!(status(client, &id).await.state(), v1::ContainerState::ContainerRunning, "{of}");
     exec(client, &id, "touch /tmp/done", 10).await.expect("told");
     assert_eq!(exited(client, &id).await.exit_code, 0, "{of}");
@@ -126,7 +144,10 @@ async fn said(client: &mut Client, bed: &Bed, pod: &str, config: v1::ContainerCo
 
 /// The first process of a container: the others are its children.
 fn pid_of(bed: &Bed, id: &str) -> i32 {
-    let all = Path::new("/sys/fs/cgroup/memory").join(&bed.cgroup[1..]).join(id).join("cgroup.procs");
+    let all = Path::new(if is_v2() { "/sys/fs/cgroup" } else { "/sys/fs/cgroup/memory" })
+        .join(&bed.cgroup[1..])
+        .join(id)
+        .join("cgroup.procs");
     let all = fs::read_to_string(&all).expect("a cgroup");
     all.lines().filter_map(|line| line.parse().ok()).min().expect("a process")
 }
@@ -236,7 +257,7 @@ async fn what_a_supervisor_starts_is_held_in_as_what_runc_starts() {
     }
     let mut other = Vec::new();
     for Kind { name, privileged, change } in KINDS {
-        let mut config = container(name, &format!("{LOOK}{WAIT}"));
+        let mut config = container(name, &format!("{LOOK}{TRY}\n{WAIT}"));
         context(&mut config).masked_paths =
             ["/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/scsi", "/sys/firmware", "/proc/none"]
                 .map(str::to_owned)
