@@ -56,11 +56,16 @@ const LIMITS: [[&str; 9]; 2] = [
     ],
 ];
 /// Tries to use devices: some that every container may use, and some that none may but a privileged one.
-const TRY: &str = "say use; for d in 'c 1 3' 'c 1 1' 'b 7 0' 'c 5 2' 'c 10 235'; do \
+const TRY: &str = "say use; for d in 'c 1 3' 'c 1 1' 'b 7 0' 'c 5 2' 'c 1 11'; do \
     $b mknod /tmp/try $d && { $b dd if=/tmp/try of=/dev/null bs=1 count=0 2>/dev/null; $b echo $d $?; $b rm -f /tmp/try; }; done";
 
 fn is_v2() -> bool {
     Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
+}
+
+fn has_cpusets() -> bool {
+    let all = fs::read_to_string("/sys/fs/cgroup/cgroup.controllers");
+    all.map_or(true, |all| all.split_whitespace().any(|c| c == "cpuset"))
 }
 
 fn context(config: &mut v1::ContainerConfig) -> &mut v1::LinuxContainerSecurityContext {
@@ -79,11 +84,16 @@ fn plain(bed: &Bed, line: &str, id: &str, pod: &str) -> String {
         let is_pods = pods.is_ok_and(|facts| number == format!("[{}]", std::os::unix::fs::MetadataExt::ino(&facts)));
         return if is_pods { "ipc: the pod's".to_owned() } else { line };
     }
+    // Go programs lift the lower of the two, and runc 1.1 leaves it so for containers.
+    if line.starts_with("Max open files") {
+        return line.split_whitespace().skip(4).collect::<Vec<_>>().join(" ");
+    }
     let fields: Vec<&str> = line.split(' ').collect();
     // A line of mountinfo.
     if fields.len() > 8 && fields.contains(&"-") {
-        let kept = fields[3..].iter().map(|f| if f.starts_with("master:") { "master" } else { f });
-        return kept.collect::<Vec<_>>().join(" ");
+        // The root is private, as with runc since 1.2; before, it was a slave of the node's.
+        let kept = fields[3..].iter().filter(|f| !(f.starts_with("master:") && fields[4] == "/"));
+        return kept.map(|f| if f.starts_with("master:") { "master" } else { f }).collect::<Vec<_>>().join(" ");
     }
     line
 }
@@ -211,8 +221,13 @@ const KINDS: &[Kind] = &[
     kind("limits", |c, _| {
         let limits = resources(c);
         (limits.cpu_shares, limits.cpu_quota, limits.cpu_period) = (512, 25_000, 50_000);
-        (limits.cpuset_cpus, limits.cpuset_mems) = ("0".into(), "0".into());
+        if has_cpusets() {
+            (limits.cpuset_cpus, limits.cpuset_mems) = ("0".into(), "0".into());
+        }
         (limits.memory_limit_in_bytes, limits.oom_score_adj) = (48 << 20, 321);
+        if is_v2() {
+            limits.unified.insert("memory.oom.group".into(), "1".into());
+        }
     }),
     kind("devices", |c, _| {
         let device = |path: &str, access: &str| v1::Device {
