@@ -1,6 +1,6 @@
 //! Containers, and commands in them, that a supervisor starts by itself, without an OCI runtime (`pod-supervisor`).
 
-use oci_spec::runtime::{LinuxNamespaceType, Process, Spec};
+use oci_spec::runtime::{Capabilities, Capability, LinuxNamespaceType, Process, Spec};
 use serde_json::Value;
 
 /// Parts of a spec that it carries out.
@@ -56,7 +56,16 @@ fn is_plain_process(process: &Process) -> bool {
     let parts = serde_json::to_value(process).unwrap_or_default();
     // What is wrong with the others the OCI runtime says.
     let is_pair = |entry: &String| entry.contains('=');
+    // Who may trace could trace what enters the container before it is held in.
+    let traces = |all: &Capabilities| all.contains(&Capability::SysPtrace);
+    let may_trace = process.capabilities().as_ref().is_some_and(|sets| {
+        [sets.bounding(), sets.effective(), sets.permitted(), sets.inheritable(), sets.ambient()]
+            .into_iter()
+            .flatten()
+            .any(traces)
+    });
     process.capabilities().is_some()
+        && !may_trace
         && process.cwd().is_absolute()
         && process.env().iter().flatten().all(is_pair)
         && only(&parts, &PLAIN)
@@ -115,10 +124,15 @@ fn has_plain_numbers(device: &Value) -> bool {
 
 /// None at first, or all, and then some more.
 fn is_plain_rule(rule: &Value) -> bool {
-    let is_for_all = rule["type"].as_str().is_none_or(|kind| kind == "a");
+    let kind = rule["type"].as_str().unwrap_or("a");
+    let is_for_all = kind == "a";
     let has_access = rule["access"].as_str().is_some_and(|access| !access.is_empty());
     let has_number = |name: &str| rule[name].is_null() || rule[name].as_u64().is_some();
-    has_access && (is_for_all || rule["allow"] == true) && has_number("major") && has_number("minor")
+    has_access
+        && ["a", "b", "c"].contains(&kind)
+        && (is_for_all || rule["allow"] == true)
+        && has_number("major")
+        && has_number("minor")
 }
 
 fn is_plain_resources(resources: &Value) -> bool {
@@ -200,6 +214,13 @@ mod tests {
         ] {
             assert!(!is_plain_command(&plain, &command(more)), "{more}");
         }
+        let tracing = command("").capabilities().clone().map(|mut sets| {
+            sets.set_bounding(Some([Capability::SysPtrace].into()));
+            sets
+        });
+        let mut tracer = command("");
+        tracer.set_capabilities(tracing);
+        assert!(!is_plain_command(&plain, &tracer), "it may trace what enters it");
         let mut bare = command("");
         bare.set_capabilities(None);
         assert!(!is_plain_command(&plain, &bare));
@@ -233,7 +254,7 @@ mod tests {
     fn a_container_is_plain_unless_something_is_asked_for_that_is_not_known() {
         use serde_json::json;
         assert!(with(|_| ()));
-        let rows: [(&str, serde_json::Value); 22] = [
+        let rows: [(&str, serde_json::Value); 23] = [
             ("/hostname", json!("h")),
             ("/hooks", json!({"prestart": [{"path": "/x"}]})),
             ("/process/apparmorProfile", json!("p")),
@@ -250,6 +271,7 @@ mod tests {
             ("/linux/resources/devices", json!([{"allow": true, "type": "c", "access": ""}])),
             ("/linux/resources/devices", json!([{"allow": false, "type": "c", "access": "r"}])),
             ("/linux/namespaces", json!([{"type": "mount"}, {"type": "pid"}, {"type": "cgroup", "path": "/p"}])),
+            ("/linux/resources/devices", json!([{"allow": true, "type": "u", "access": "r"}])),
             ("/process/cwd", json!("a")),
             ("/process/env", json!(["A"])),
             ("/linux/namespaces", json!([{"type": "mount"}, {"type": "pid", "path": "/p"}])),

@@ -200,7 +200,7 @@ impl Supervisor {
         let calls = self.tools.iter().map(|(tool, _)| tool.time_left(now).unwrap_or(Duration::from_millis(100)));
         let calls = calls.chain(self.entering.iter().map(|e| e.time_left(now)));
         let strays = self.containers.values().any(|c| matches!(c.stage, Stage::Running { .. })).then_some(STRAYS);
-        let leaving = self.leaving.iter().map(|one| one.wait(now));
+        let leaving = self.leaving.iter().map(|one| one.wait(now, self.ending.is_some()));
         let shortest = calls.chain(strays).chain(leaving).min();
         let shortest = shortest.and_then(|d| Timespec::try_from(d).ok());
         match poll(&mut fds, shortest.as_ref()) {

@@ -40,9 +40,16 @@ pub(crate) fn of_procs_file(rt: &Runtime, file: &Path) -> Option<String> {
     (!below.is_empty()).then(|| format!("/{below}"))
 }
 
-/// Whether the OCI runtime has begun with a container, and nobody has ended it.
+/// Whether the start of a container was begun, and nobody has ended it. Of version 2 its cgroup may be there before ([`make_v2`]).
 pub(crate) fn has_container(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> bool {
-    oom_file(rt, sandbox, id).is_some_and(|file| file.exists())
+    let is_begun =
+        || !rt.handlers.node().cgroup_v2 || rt.options.is_own_start(&sandbox.id, id) || is_used(rt, sandbox, id);
+    oom_file(rt, sandbox, id).is_some_and(|file| file.exists()) && is_begun()
+}
+
+fn is_used(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> bool {
+    let folder = of_container(rt, sandbox, id).map(|cgroup| folder(rt, &cgroup));
+    folder.is_some_and(|folder| std::fs::read(folder.join("cgroup.procs")).is_ok_and(|all| !all.is_empty()))
 }
 
 /// The cgroup of a container, for whoever reads or empties it; with systemd it is looked for.
@@ -78,8 +85,12 @@ pub(crate) fn make_v2(rt: &Runtime, cgroup: &str, limits: &Resources) -> Done<()
     rt.cgroups.create(cgroup)?;
     let filtered = host_linux::allow_devices(&folder(rt, cgroup), &rules, all);
     // One that lets all devices through is not to be found by anybody.
-    filtered.or_else(|e| rt.cgroups.remove(cgroup).and(Err(e)))?;
-    Ok(())
+    if filtered.is_err()
+        && let Err(e) = rt.cgroups.remove(cgroup)
+    {
+        tracing::warn!(cgroup, "a cgroup without rules for devices stays: {e}");
+    }
+    Ok(filtered?)
 }
 
 /// The file that says whether the kernel killed in a container for lack of memory.

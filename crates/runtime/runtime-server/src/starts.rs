@@ -29,7 +29,13 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     }
     let sandbox = rt.pod(&record.pod)?.record();
     let bundle = rt.options.bundle(&record.pod, &record.id);
-    let cgroup = if starts_by_itself(rt, &sandbox) { own_cgroup(rt, &bundle).await? } else { None };
+    let cgroup = match starts_by_itself(rt, &sandbox) {
+        true => match own_cgroup(rt, &container, &bundle).await {
+            Ok(cgroup) => cgroup,
+            Err(e) => return failed(rt, &container, e).await,
+        },
+        false => None,
+    };
     let plan = ContainerPlan {
         id: record.id.clone(),
         bundle,
@@ -71,13 +77,16 @@ fn starts_by_itself(rt: &Runtime, sandbox: &SandboxRecord) -> bool {
 
 /// The cgroup of a container that its supervisor can start itself. Of version 2 it is made here, as rules for devices take a call that only one crate
 /// may make.
-async fn own_cgroup(rt: &Arc<Runtime>, bundle: &Path) -> Done<Option<String>> {
+async fn own_cgroup(rt: &Arc<Runtime>, container: &Container, bundle: &Path) -> Done<Option<String>> {
     let (shared, bundle) = (Arc::clone(rt), bundle.to_owned());
+    let (pod, id) = (container.pod.clone(), container.id.clone());
     let prepare = move || {
         let spec = bundle::spec(&bundle)?;
         let linux = spec.linux().as_ref().filter(|_| container_spec::is_plain_container(&spec));
         let path = linux.and_then(|l| l.cgroups_path().as_ref()?.to_str().map(str::to_owned));
-        if let (Some(path), true) = (&path, shared.handlers.node().cgroup_v2) {
+        // One that was begun has it, with its rules; the supervisor will say so.
+        let is_new = !shared.options.is_own_start(&pod, &id);
+        if let (Some(path), true) = (&path, shared.handlers.node().cgroup_v2 && is_new) {
             let limits =
                 serde_json::to_vec(&linux.map(|l| l.resources())).and_then(|text| serde_json::from_slice(&text));
             let limits: Option<Resources> = limits.map_err(io::Error::from).at("read", &bundle)?;
@@ -114,7 +123,8 @@ async fn held(rt: &Arc<Runtime>, container: &Container) -> Result<Option<Held>, 
 }
 
 /// Notes that a container could not be started.
-async fn failed(rt: &Arc<Runtime>, container: &Arc<Container>, e: SupervisorError) -> Done<()> {
+async fn failed(rt: &Arc<Runtime>, container: &Arc<Container>, e: impl Into<RuntimeError>) -> Done<()> {
+    let e = e.into();
     let exit = ExitRecord { exit_code: START_FAILED, started_at: 0, finished_at: pod_supervisor::now(), oom: false };
     container.change(|r| {
         if r.exit.is_none() {
@@ -124,7 +134,7 @@ async fn failed(rt: &Arc<Runtime>, container: &Arc<Container>, e: SupervisorErro
     });
     container.ended.send_replace(true);
     rt.write_container(container).await?;
-    Err(e.into())
+    Err(e)
 }
 
 /// Takes in that a container was started. Told twice is told once; an end that was told before is not undone.

@@ -1,7 +1,7 @@
 //! The cgroup of a container in all hierarchies: found, made, joined, removed.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -39,6 +39,11 @@ impl Groups {
             .filter(|p| p.contains('/') && p.split('/').all(|part| !part.is_empty() && part != "." && part != ".."));
         let below = below.ok_or_else(|| io::Error::other(format!("{path:?} is no cgroup of a container")))?;
         Ok(Self(groups(below, &mountinfo)))
+    }
+
+    /// Whether it is the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
 
     /// The folder in version 2, where there is nothing else.
@@ -93,7 +98,7 @@ impl Groups {
         let missing =
             || io::Error::other(format!("{file} cannot be set to {value}: no cgroup controller {controller}"));
         let path = self.of_controller(controller).ok_or_else(missing)?.join(file);
-        fs::write(&path, value).map_err(|e| io::Error::new(e.kind(), format!("{}: {value}: {e}", path.display())))
+        write(&path, value).map_err(|e| io::Error::new(e.kind(), format!("{}: {value}: {e}", path.display())))
     }
 
     /// Those of version 1.
@@ -121,7 +126,12 @@ fn groups(below: &str, mountinfo: &str) -> Vec<Group> {
     all
 }
 
-/// Kills what is in a group. Who comes to its number meanwhile is not in it.
+/// Writes a file of a cgroup, which is there or is not: to make one is refused with other words.
+pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
+
+/// Kills what is in a group, and in those below it. Who comes to its number meanwhile is not in it.
 fn kill(folder: &Path) {
     let inside = || fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     for pid in inside().lines().filter_map(|line| line.parse().ok().and_then(Pid::from_raw)) {
@@ -129,6 +139,11 @@ fn kill(folder: &Path) {
         if inside().lines().any(|line| line == pid.as_raw_nonzero().to_string()) {
             // An error means that it ended just now.
             let _ = pidfd_send_signal(process, Signal::KILL);
+        }
+    }
+    for below in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if below.file_type().is_ok_and(|kind| kind.is_dir()) {
+            kill(&below.path());
         }
     }
 }

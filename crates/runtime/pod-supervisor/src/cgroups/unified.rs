@@ -1,9 +1,9 @@
-//! Limits of version 2, in the words of version 1 that a spec has, as `runc` translates them.
+//! Limits of version 2, of the words of version 1 that a spec has, as `runc` 1.1 translates them (since 1.3.2 it has another scale of weights).
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::groups::write;
 use super::resources::{Memory, Resources, checked_size};
 use crate::helper::at;
 
@@ -17,9 +17,9 @@ const WEIGHTS: (u64, u64) = (1, 10_000);
 pub(super) fn limit(folder: &Path, limits: &Resources) -> io::Result<()> {
     for (file, value) in values(limits)? {
         let path = folder.join(&file);
-        match fs::write(&path, &value) {
-            // Reserved pages, which older kernels do not count by themselves.
-            Err(e) if e.kind() == io::ErrorKind::NotFound && file.contains(".rsvd.") => {}
+        match write(&path, &value) {
+            // Reserved pages, which older kernels do not count by themselves; and swap that nobody counts, where there is nothing to limit.
+            Err(e) if e.kind() == io::ErrorKind::NotFound && may_lack(&file, &value) => {}
             Err(e) => {
                 let named = io::Error::new(e.kind(), format!("{value}: {e}"));
                 return Err(at(&path)(named));
@@ -28,6 +28,10 @@ pub(super) fn limit(folder: &Path, limits: &Resources) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+fn may_lack(file: &str, value: &str) -> bool {
+    file.contains(".rsvd.") || file == "memory.swap.max" && ["max", "0"].contains(&value)
 }
 
 fn values(limits: &Resources) -> io::Result<Vec<(String, String)>> {
@@ -79,6 +83,7 @@ fn swap(memory: &Memory) -> io::Result<Option<i64>> {
         (None, Some(-1)) => Ok(Some(-1)),
         (None, _) => Ok(None),
         (Some(both), _) if both < 0 => Ok(Some(-1)),
+        (Some(both), Some(-1)) => Ok(Some(both)),
         (Some(both), Some(limit)) if limit >= 0 && both >= limit => Ok(Some(both - limit)),
         (Some(both), limit) => {
             Err(io::Error::other(format!("memory and swap of {both} with a limit of memory of {limit:?}")))
@@ -110,6 +115,7 @@ mod tests {
             (r#"{"cpu": {"shares": 2, "quota": -1}}"#, vec!["cpu.weight 1", "cpu.max max 100000"]),
             (r#"{"memory": {"limit": 100, "swap": 100}}"#, vec!["memory.swap.max 0", "memory.max 100"]),
             (r#"{"memory": {"limit": 100, "swap": 150}}"#, vec!["memory.swap.max 50", "memory.max 100"]),
+            (r#"{"memory": {"limit": -1, "swap": 50}}"#, vec!["memory.swap.max 50", "memory.max max"]),
             (r#"{"memory": {"limit": -1}}"#, vec!["memory.swap.max max", "memory.max max"]),
             (
                 r#"{"hugepageLimits": [{"pageSize": "2MB", "limit": 0}]}"#,

@@ -133,12 +133,17 @@ fn parts(path: &Path) -> impl Iterator<Item = OsString> {
 }
 
 fn make_one(above: &OwnedFd, name: &OsStr, make: Make) -> io::Result<OwnedFd> {
-    match make {
-        Make::Folder => mkdirat(above, name, Mode::from_raw_mode(0o755))?,
+    let made = match make {
+        Make::Folder => mkdirat(above, name, Mode::from_raw_mode(0o755)),
         Make::File => {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            openat(above, name, flags, Mode::from_raw_mode(0o644)).map(drop)?;
+            openat(above, name, flags, Mode::from_raw_mode(0o644)).map(drop)
         }
+    };
+    match made {
+        // Another container made the same in the same volume.
+        Err(Errno::EXIST) => {}
+        other => other?,
     }
     Ok(openat(above, name, HANDLE, Mode::empty())?)
 }

@@ -14,6 +14,7 @@ use super::container::Container;
 use super::entering::{Becomes, Entering, Told};
 use super::tools::TIME_LIMIT;
 use super::{Exec, Supervisor};
+use crate::cgroups::Groups;
 use crate::record::ContainerPlan;
 use crate::wire::{Answer, MAX_FDS};
 use crate::{OWN, clock, command, container};
@@ -21,6 +22,10 @@ use crate::{OWN, clock, command, container};
 impl Supervisor {
     /// Begins a container.
     pub(super) fn begin(&mut self, client: u64, plan: ContainerPlan, cgroup: String) -> io::Result<()> {
+        let groups = Groups::of(&cgroup)?;
+        if self.leaving.iter().any(|one| one.is_of(&groups)) {
+            return Err(io::Error::other(format!("cgroup {cgroup} of a start that failed is not gone yet")));
+        }
         self.next += 1;
         let order = container::Order { id: plan.id.clone(), bundle: plan.bundle.clone(), cgroup };
         let (container, streams) = Container::prepare(plan, &self.run, self.next)?;

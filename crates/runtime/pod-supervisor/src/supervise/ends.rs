@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Instant;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, pidfd_send_signal, waitid};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, pidfd_send_signal};
 
 use super::container::{Container, Stage};
 use super::leaving::Leaving;
@@ -138,11 +139,10 @@ impl Supervisor {
             Ok(found) => found,
             Err(e) => return self.gone_already(pid).ok_or(e),
         };
-        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // Until who began it has ended, it is a child of that.
-        if waitid(WaitId::PidFd(ended.as_fd()), how).is_err()
-            && let Some(gone) = self.gone_already(pid.as_raw_nonzero().get())
-        {
+        // One that has ended may be no child any more, and its number the next one's. Until who began it has ended it is a child of that.
+        let mut over = [PollFd::new(&ended, PollFlags::IN)];
+        let is_over = rustix::event::poll(&mut over, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? > 0;
+        if is_over && let Some(gone) = self.gone_already(pid.as_raw_nonzero().get()) {
             return Ok(gone);
         }
         // Of those who had the number before nobody has asked.

@@ -19,11 +19,16 @@ pub(super) struct Leaving {
 impl Leaving {
     const FIRST: Duration = Duration::from_millis(10);
     const LONGEST: Duration = Duration::from_secs(5);
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const PATIENCE: Duration = Duration::from_secs(3);
 
     pub(super) fn new(cgroup: &str) -> io::Result<Self> {
         let now = Instant::now();
         Ok(Self { groups: Groups::of(cgroup)?, next: now, pause: Self::FIRST, deadline: now + Self::PATIENCE })
+    }
+
+    /// Whether it is that of these groups.
+    pub(super) fn is_of(&self, groups: &Groups) -> bool {
+        self.groups.is_same(groups)
     }
 
     /// Removes it, if it is time; answers it if it is there yet.
@@ -31,7 +36,7 @@ impl Leaving {
     /// # Errors
     /// It does not go, and its pod ends.
     pub(super) fn attempt(mut self, now: Instant, is_ending: bool) -> io::Result<Option<Self>> {
-        if self.next > now {
+        if !self.wait(now, is_ending).is_zero() {
             return Ok(Some(self));
         }
         match self.groups.remove() {
@@ -45,8 +50,9 @@ impl Leaving {
         }
     }
 
-    /// How long until it is tried again.
-    pub(super) fn wait(&self, now: Instant) -> Duration {
-        self.next.saturating_duration_since(now)
+    /// How long until it is tried again: for the last time at the deadline, once its pod ends.
+    pub(super) fn wait(&self, now: Instant, is_ending: bool) -> Duration {
+        let next = if is_ending { self.next.min(self.deadline.max(now)) } else { self.next };
+        next.saturating_duration_since(now)
     }
 }
