@@ -12,7 +12,7 @@
 
 use std::convert::Infallible;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ use rustix::thread::ThreadNameSpaceType;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroups::procs_files;
-use crate::helper::{self, Own, PID, at, receive};
+use crate::helper::{self, Own, at, receive};
 use crate::process::{self, Process};
-use crate::terminal::{self, Terminal};
+use crate::terminal::Terminal;
 
 /// What it is in the words for what went wrong.
 pub(crate) const WHAT: &str = "exec";
@@ -46,9 +46,7 @@ pub(crate) struct Order {
 /// # Errors
 /// What it is was told over the socket, in the words of `runc`.
 pub fn exec() -> io::Result<()> {
-    helper::guard()?;
-    let told = helper::told_by()?;
-    begin(&told).inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
+    helper::begin(WHAT, begin)
 }
 
 /// Becomes the command: mounts, user, capabilities, program. Nothing of it is to be said on streams, which may be the command's.
@@ -58,7 +56,7 @@ pub fn exec() -> io::Result<()> {
 pub fn enter() -> io::Result<Infallible> {
     helper::guard()?;
     let ((last_capability, tty), passed): ((u32, bool), _) = receive(&helper::told_by()?)?;
-    let ([input, output, error, container, process, told], terminal) = terminal::split(passed, tty)?;
+    let ([input, output, error, container, process, told], terminal) = helper::split(passed, tty)?;
     let told = UnixStream::from(told);
     let streams = [input, output, error];
     let done = become_command(last_capability, &container, File::from(process), streams, terminal, &told);
@@ -66,11 +64,11 @@ pub fn enter() -> io::Result<Infallible> {
 }
 
 /// All that is done on the node's side; what is done here goes over to the second process.
-fn begin(mut told: &UnixStream) -> io::Result<()> {
+fn begin(told: &UnixStream) -> io::Result<()> {
     let (order, passed): (Order, _) = receive(told)?;
     let open = || File::open(&order.process).map_err(at(&order.process));
     let process: Process = process::read(open()?).map_err(at(&order.process))?;
-    let ([input, output, error, container], terminal) = terminal::split(passed, process.terminal)?;
+    let ([input, output, error, container], terminal) = helper::split(passed, process.terminal)?;
     let last_capability = helper::last_capability()?;
     // First: from here on whoever ends the container ends this, too.
     for file in procs_files(&order.cgroups, &fs::read_to_string("/proc/self/mountinfo")?)? {
@@ -80,10 +78,7 @@ fn begin(mut told: &UnixStream) -> io::Result<()> {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
     }
     helper::join_keyring(&order.id, false)?;
-    let (tty, process) = (process.terminal, open()?);
-    let mut passed =
-        vec![input.as_fd(), output.as_fd(), error.as_fd(), container.as_fd(), process.as_fd(), told.as_fd()];
-    passed.extend(terminal.as_ref().map(AsFd::as_fd));
+    let (tty, process) = (process.terminal, OwnedFd::from(open()?));
     // All but its mounts: this program's file is among those of the node.
     let namespaces = ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
@@ -91,8 +86,8 @@ fn begin(mut told: &UnixStream) -> io::Result<()> {
         | ThreadNameSpaceType::CONTROL_GROUP
         | ThreadNameSpaceType::PROCESS_ID;
     rustix::thread::move_into_thread_name_spaces(container.as_fd(), namespaces)?;
-    let pid = helper::start("enter", &(last_capability, tty), &passed)?.0.id();
-    told.write_all(format!("{PID}{pid}\n").as_bytes())
+    let passed = [&input, &output, &error, &container, &process];
+    helper::go_on("enter", &(last_capability, tty), &passed, told, terminal.as_ref())
 }
 
 /// The container's side, to the end.

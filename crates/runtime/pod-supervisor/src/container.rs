@@ -12,7 +12,7 @@
 
 use std::convert::Infallible;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space}
 use serde::{Deserialize, Serialize};
 
 use crate::cgroups::Groups;
-use crate::helper::{self, Own, PID, at, receive};
+use crate::helper::{self, Own, at, receive};
 use crate::hold;
 use crate::process::become_process;
-use crate::terminal::{self, Terminal};
+use crate::terminal::Terminal;
 
 mod devices;
 mod hide;
@@ -41,7 +41,7 @@ pub(crate) const WHAT: &str = "container start";
 const UMASK: u32 = 0o022;
 
 /// What the supervisor tells; the container's three streams, and the socket that waits for its terminal, if it is to have one, come along.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// The container's id.
     pub(crate) id: String,
@@ -57,9 +57,7 @@ pub(crate) struct Order {
 /// # Errors
 /// What it is was told over the socket, in the words of `runc`.
 pub fn start() -> io::Result<()> {
-    helper::guard()?;
-    let told = helper::told_by()?;
-    begin(&told).inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
+    helper::begin(WHAT, begin)
 }
 
 /// Becomes the container's first process: mounts, user, capabilities, program. Nothing of it is to be said on streams, which may be the
@@ -70,16 +68,16 @@ pub fn start() -> io::Result<()> {
 pub fn first() -> io::Result<Infallible> {
     helper::guard()?;
     let ((order, last_capability, tty), passed): ((Order, u32, bool), _) = receive(&helper::told_by()?)?;
-    let ([input, output, error, told], terminal) = terminal::split(passed, tty)?;
+    let ([input, output, error, told], terminal) = helper::split(passed, tty)?;
     let told = UnixStream::from(told);
     let done = become_first(&order, last_capability, [input, output, error], terminal, &told);
     done.inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
 }
 
-fn begin(mut told: &UnixStream) -> io::Result<()> {
+fn begin(told: &UnixStream) -> io::Result<()> {
     let (order, passed): (Order, _) = receive(told)?;
     let spec = Spec::read(&order.bundle)?;
-    let ([input, output, error], terminal) = terminal::split(passed, spec.process.terminal)?;
+    let ([input, output, error], terminal) = helper::split(passed, spec.process.terminal)?;
     let last_capability = helper::last_capability()?;
     let groups = Groups::of(&order.cgroup)?;
     groups.make()?;
@@ -95,10 +93,8 @@ fn begin(mut told: &UnixStream) -> io::Result<()> {
     }
     // For children.
     hold::leave(UnshareFlags::NEWPID)?;
-    let mut passed = vec![input.as_fd(), output.as_fd(), error.as_fd(), told.as_fd()];
-    passed.extend(terminal.as_ref().map(AsFd::as_fd));
-    let pid = helper::start("first", &(order, last_capability, spec.process.terminal), &passed)?.0.id();
-    told.write_all(format!("{PID}{pid}\n").as_bytes())
+    let message = (order, last_capability, spec.process.terminal);
+    helper::go_on("first", &message, &[&input, &output, &error], told, terminal.as_ref())
 }
 
 /// Joins a namespace of the pod's.

@@ -54,6 +54,27 @@ pub(crate) fn start<T: Serialize>(
     Ok((next.spawn()?, ours))
 }
 
+/// Has this process, which was started so, begin what it is told over its standard input; what goes wrong is told there: `what` failed.
+pub(crate) fn begin(what: &str, done: impl FnOnce(&UnixStream) -> io::Result<()>) -> io::Result<()> {
+    guard()?;
+    let told = told_by()?;
+    done(&told).inspect_err(|failed| say_failed(&told, what, failed))
+}
+
+/// Starts what goes on with it, and tells its number.
+pub(crate) fn go_on<T: Serialize>(
+    verb: &str,
+    message: &T,
+    passed: &[&OwnedFd],
+    mut told: &UnixStream,
+    terminal: Option<&OwnedFd>,
+) -> io::Result<()> {
+    let passed: Vec<BorrowedFd<'_>> =
+        passed.iter().map(AsFd::as_fd).chain([told.as_fd()]).chain(terminal.map(AsFd::as_fd)).collect();
+    let pid = start(verb, message, &passed)?.0.id();
+    told.write_all(format!("{PID}{pid}\n").as_bytes())
+}
+
 /// Nobody looks into this process, and nothing that whoever started the supervisor left open gets into the container.
 pub(crate) fn guard() -> io::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
@@ -68,8 +89,14 @@ pub(crate) fn say_failed(mut told: &UnixStream, what: &str, failed: &io::Error) 
     let _ = told.write_all(&words.as_bytes()[..words.len().min(MAX_ORDER)]);
 }
 
-pub(crate) fn exactly<const N: usize>(passed: Vec<OwnedFd>) -> io::Result<[OwnedFd; N]> {
-    passed.try_into().map_err(|_| io::Error::other("a descriptor is missing"))
+/// Splits what was passed into what always is, and the socket that waits for the terminal, if the process is to have one.
+pub(crate) fn split<const N: usize>(
+    mut passed: Vec<OwnedFd>,
+    terminal: bool,
+) -> io::Result<([OwnedFd; N], Option<OwnedFd>)> {
+    let waits = if terminal { passed.pop() } else { None };
+    let passed = passed.try_into().map_err(|_| io::Error::other("a descriptor is missing"))?;
+    Ok((passed, waits))
 }
 
 /// A message, whole, with its descriptors.

@@ -8,21 +8,12 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Uid, openat2};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
 
 use crate::fds;
-use crate::helper::{Own, exactly};
+use crate::helper::Own;
 
 /// `DEVPTS_SUPER_MAGIC`.
 const DEVPTS: i128 = 0x1cd1;
 /// Numbers of the device that makes terminals (`TTYAUX_MAJOR`).
 const PTMX: (u32, u32) = (5, 2);
-
-/// Splits what was passed into streams and what else there always is, and the socket that waits for the terminal, if the process is to have one.
-pub(crate) fn split<const N: usize>(
-    mut passed: Vec<OwnedFd>,
-    wanted: bool,
-) -> io::Result<([OwnedFd; N], Option<OwnedFd>)> {
-    let waits = if wanted { passed.pop() } else { None };
-    Ok((exactly(passed)?, waits))
-}
 
 /// Both ends of a new one.
 #[derive(Debug)]

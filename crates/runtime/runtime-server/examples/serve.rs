@@ -1,5 +1,5 @@
 //! The server of this crate's tests: `serve FOLDER BOSUN_POD`, with images in `FOLDER/images` and, where they are there, networks
-//! of `FOLDER/net.d` (plugins in `FOLDER/plugins` go before the machine's) and handlers of `FOLDER/runtime.toml`. For everything else there is `bosun runtime`.
+//! of `FOLDER/net.d` (plugins in `FOLDER/plugins` go before the machine's) and, of `FOLDER/runtime.toml`, handlers and `oci-runtime-only`. For everything else there is `bosun runtime`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,13 +11,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(dir), Some(supervisor)) = (words.next(), words.next()) else { return Err("FOLDER BOSUN_POD".into()) };
     let config = dir.join("runtime.toml");
+    let file = if config.exists() { RuntimeFile::read(&config)? } else { RuntimeFile::default() };
     let options = Options {
         root: dir.join("lib"),
         run: dir.join("run"),
         listen: dir.join("cri.sock"),
         oci_runtime: "/usr/sbin/runc".into(),
-        oci_runtime_only: false,
-        handlers: if config.exists() { RuntimeFile::read(&config)?.handlers } else { Default::default() },
+        oci_runtime_only: file.oci_runtime_only.unwrap_or_default(),
+        handlers: file.handlers,
         supervisor,
         cdi_spec_dirs: vec![dir.join("cdi")],
         systemd_cgroup: false,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use host_linux::{DeviceKind, DeviceRule};
+use oci_spec::runtime::LinuxResources;
 use pod_supervisor::cgroups::Resources;
 use ports::host::CgroupFs;
 use ports::stats::StatsSource;
@@ -60,6 +61,14 @@ pub(crate) fn of_container(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> O
         // Without a parent, the OCI runtime makes one of this name.
         None => Some(format!("/{id}")),
     }
+}
+
+/// Limits as the supervisor takes them.
+///
+/// # Errors
+/// There is one that it does not know.
+pub(crate) fn own_limits(limits: &LinuxResources) -> std::io::Result<Resources> {
+    Ok(serde_json::from_value(serde_json::to_value(limits)?)?)
 }
 
 /// Makes the cgroup of a container in version 2, with its rules for devices.

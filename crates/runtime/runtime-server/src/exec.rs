@@ -67,7 +67,7 @@ pub(crate) async fn prepare(
     terminal: bool,
 ) -> Done<Prepared> {
     let bundle = rt.options.bundle(&record.pod, &record.id);
-    let may = may_run(rt, record)?;
+    let may = may_be_direct(rt, record)?;
     let file = Scratch(bundle.join(format!("exec-{}.json", &new_id()[..16])));
     let path = file.0.clone();
     let written = move || {
@@ -81,13 +81,11 @@ pub(crate) async fn prepare(
 }
 
 /// Whether the supervisor may run commands in a container: it has started it, or what did makes the same.
-fn may_run(rt: &Runtime, record: &ContainerRecord) -> Done<bool> {
-    let is_usual = || {
-        let handler = rt.pod(&record.pod)?.record().runtime_handler;
-        // One that was taken out of the file is not known.
-        Ok(rt.handlers.find(&handler).is_ok_and(|h| h.is_usual) && node::joins_by_pidfd())
-    };
-    if rt.options.is_own_start(&record.pod, &record.id) { Ok(true) } else { is_usual() }
+fn may_be_direct(rt: &Runtime, record: &ContainerRecord) -> Done<bool> {
+    let handler = rt.pod(&record.pod)?.record().runtime_handler;
+    // One that was taken out of the file is not known.
+    let is_usual = || rt.handlers.find(&handler).is_ok_and(|h| h.is_usual) && node::joins_by_pidfd();
+    Ok(rt.options.is_own_start(&record.pod, &record.id) || is_usual())
 }
 
 fn output() -> Done<(pipe::Receiver, OwnedFd)> {

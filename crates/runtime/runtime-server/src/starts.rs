@@ -1,11 +1,9 @@
 //! Starts of containers: those that are asked for, and those that a supervisor tells of, as somebody asked who is gone.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cri_api::v1;
-use pod_supervisor::cgroups::Resources;
 use pod_supervisor::wire::{Answer, Request};
 use pod_supervisor::{ContainerPlan, ExitRecord, Held};
 use tracing::{info, warn};
@@ -87,10 +85,8 @@ async fn own_cgroup(rt: &Arc<Runtime>, container: &Container, bundle: &Path) -> 
         // One that was begun has it, with its rules; the supervisor will say so.
         let is_new = !shared.options.is_own_start(&pod, &id);
         if let (Some(path), true) = (&path, shared.handlers.node().cgroup_v2 && is_new) {
-            let limits =
-                serde_json::to_vec(&linux.map(|l| l.resources())).and_then(|text| serde_json::from_slice(&text));
-            let limits: Option<Resources> = limits.map_err(io::Error::from).at("read", &bundle)?;
-            cgroups::make_v2(&shared, path, &limits.unwrap_or_default())?;
+            let limits = linux.and_then(|l| l.resources().as_ref()).map(cgroups::own_limits).transpose();
+            cgroups::make_v2(&shared, path, &limits.at("read", &bundle)?.unwrap_or_default())?;
         }
         Ok(path)
     };

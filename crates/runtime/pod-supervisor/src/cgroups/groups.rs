@@ -17,7 +17,7 @@ const MOUNT: &str = "/sys/fs/cgroup";
 pub struct Groups(Vec<Group>);
 
 /// And in one of them.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Group {
     /// Controllers of version 1, or the name; none: version 2.
     controllers: Vec<String>,
@@ -39,11 +39,6 @@ impl Groups {
             .filter(|p| p.contains('/') && p.split('/').all(|part| !part.is_empty() && part != "." && part != ".."));
         let below = below.ok_or_else(|| io::Error::other(format!("{path:?} is no cgroup of a container")))?;
         Ok(Self(groups(below, &mountinfo)))
-    }
-
-    /// Whether it is the same.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.0 == other.0
     }
 
     /// The folder in version 2, where there is nothing else.

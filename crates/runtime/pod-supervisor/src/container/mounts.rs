@@ -19,12 +19,10 @@ use crate::helper::Own;
 const MAX_WORDS: usize = 256;
 
 /// Options of a mount of a spec.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Options {
-    pub(super) read_only: bool,
-    nosuid: bool,
-    nodev: bool,
-    noexec: bool,
+    /// What a mount can be given when it is in its place.
+    pub(super) flags: MountFlags,
     strictatime: bool,
     pub(super) recursive: bool,
     private: bool,
@@ -32,18 +30,27 @@ pub(super) struct Options {
     data: Vec<String>,
 }
 
+/// Flags by both calls that take them.
+const FLAGS: [(MountFlags, MountAttrFlags); 4] = [
+    (MountFlags::RDONLY, MountAttrFlags::MOUNT_ATTR_RDONLY),
+    (MountFlags::NOSUID, MountAttrFlags::MOUNT_ATTR_NOSUID),
+    (MountFlags::NODEV, MountAttrFlags::MOUNT_ATTR_NODEV),
+    (MountFlags::NOEXEC, MountAttrFlags::MOUNT_ATTR_NOEXEC),
+];
+
 impl Options {
     /// # Errors
     /// One is known that this does not carry out.
     pub(super) fn of(options: &[String]) -> io::Result<Self> {
-        let mut all = Self::default();
+        let mut all =
+            Self { flags: MountFlags::empty(), strictatime: false, recursive: false, private: false, data: Vec::new() };
         for option in options {
             match option.as_str() {
-                "ro" => all.read_only = true,
-                "rw" => all.read_only = false,
-                "nosuid" => all.nosuid = true,
-                "nodev" => all.nodev = true,
-                "noexec" => all.noexec = true,
+                "ro" => all.flags |= MountFlags::RDONLY,
+                "rw" => all.flags -= MountFlags::RDONLY,
+                "nosuid" => all.flags |= MountFlags::NOSUID,
+                "nodev" => all.flags |= MountFlags::NODEV,
+                "noexec" => all.flags |= MountFlags::NOEXEC,
                 "strictatime" => all.strictatime = true,
                 // The kernel's default.
                 "relatime" | "bind" => {}
@@ -58,26 +65,14 @@ impl Options {
         Ok(all)
     }
 
-    fn attributes(&self) -> MountAttrFlags {
-        let all = [
-            (self.read_only, MountAttrFlags::MOUNT_ATTR_RDONLY),
-            (self.nosuid, MountAttrFlags::MOUNT_ATTR_NOSUID),
-            (self.nodev, MountAttrFlags::MOUNT_ATTR_NODEV),
-            (self.noexec, MountAttrFlags::MOUNT_ATTR_NOEXEC),
-            (self.strictatime, MountAttrFlags::MOUNT_ATTR_STRICTATIME),
-        ];
-        all.into_iter().filter(|(set, _)| *set).fold(MountAttrFlags::empty(), |sum, (_, flag)| sum | flag)
+    pub(super) fn is_read_only(&self) -> bool {
+        self.flags.contains(MountFlags::RDONLY)
     }
 
-    /// As `mount(2)` has them.
-    pub(super) fn flags(&self) -> MountFlags {
-        let all = [
-            (self.read_only, MountFlags::RDONLY),
-            (self.nosuid, MountFlags::NOSUID),
-            (self.nodev, MountFlags::NODEV),
-            (self.noexec, MountFlags::NOEXEC),
-        ];
-        all.into_iter().filter(|(set, _)| *set).fold(MountFlags::empty(), |sum, (_, flag)| sum | flag)
+    fn attributes(&self) -> MountAttrFlags {
+        let set = FLAGS.into_iter().filter(|(flag, _)| self.flags.contains(*flag));
+        let atime = if self.strictatime { MountAttrFlags::MOUNT_ATTR_STRICTATIME } else { MountAttrFlags::empty() };
+        set.fold(atime, |all, (_, attribute)| all | attribute)
     }
 
     /// Tells the file system one more.
@@ -143,7 +138,7 @@ impl Detached {
                     None => fsconfig_set_flag(&system, option.as_str())?,
                 }
             }
-            if options.read_only {
+            if options.is_read_only() {
                 fsconfig_set_flag(&system, "ro")?;
             }
             fsconfig_create(&system)
@@ -184,7 +179,7 @@ impl Detached {
             self.keep_apart(own)?;
         }
         // Without any, it stays as its source is.
-        if options.flags().is_empty() { Ok(()) } else { self.set_flags(own, options.flags()) }
+        if options.flags.is_empty() { Ok(()) } else { self.set_flags(own, options.flags) }
     }
 }
 
@@ -218,9 +213,9 @@ mod tests {
         assert_eq!(tmpfs.attributes(), MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_STRICTATIME);
         let bind = of(&["rbind", "rprivate", "ro"]).expect("known");
         assert!(bind.recursive && bind.private && bind.data.is_empty());
-        assert_eq!(bind.flags(), MountFlags::RDONLY);
-        assert!(of(&["rbind", "rprivate", "rw"]).expect("known").flags().is_empty());
-        assert_eq!(of(&["ro", "rw"]).expect("known"), Options::default());
+        assert_eq!(bind.flags, MountFlags::RDONLY);
+        assert!(of(&["rbind", "rprivate", "rw"]).expect("known").flags.is_empty());
+        assert_eq!(of(&["ro", "rw"]).expect("known"), of(&[]).expect("nothing"));
     }
 
     #[test]

@@ -54,9 +54,9 @@ pub(super) fn make(own: &Own, bundle: &Path, spec: &Spec, groups: &Groups) -> io
 pub(super) fn finish(own: &Own, spec: &Spec) -> io::Result<()> {
     for mount in spec.mounts.iter().filter(|m| m.kind == "tmpfs" || place::is(&m.destination, "/dev")) {
         let options = Options::of(&mount.options)?;
-        if options.read_only {
+        if options.is_read_only() {
             let there = place::open(&mount.destination, OFlags::PATH)?;
-            Detached(there).set_flags(own, options.flags())?;
+            Detached(there).set_flags(own, options.flags)?;
         }
     }
     if spec.root.readonly {
@@ -109,12 +109,12 @@ fn put(own: &Own, mount: &Mount, options: &Options, part: &Part) -> io::Result<(
             source.settle(own, options)
         }
         Part::Groups(all) => put_groups(own, mount, options, all),
-        Part::New(kind) => put_new(mount, kind),
+        Part::New(kind) => put_new(mount, options.clone(), kind),
     }
 }
 
 /// A new file system. `/proc` and `/sys` are what the kernel says of itself: no link may lead elsewhere.
-fn put_new(mount: &Mount, kind: &str) -> io::Result<()> {
+fn put_new(mount: &Mount, mut options: Options, kind: &str) -> io::Result<()> {
     let Place { there, path } = place::place(&mount.destination, Make::Folder)?;
     let facts = rustix::fs::fstat(&there)?;
     let is_folder = FileType::from_raw_mode(facts.st_mode) == FileType::Directory;
@@ -124,10 +124,9 @@ fn put_new(mount: &Mount, kind: &str) -> io::Result<()> {
     if path == Path::new("/proc") && mount.kind != "proc" {
         return Err(io::Error::other(format!("{} cannot stand in the place of /proc", mount.kind)));
     }
-    let mut options = Options::of(&mount.options)?;
     if mount.kind == "tmpfs" {
         // Written to yet; see `finish`.
-        options.read_only = false;
+        options.flags -= MountFlags::RDONLY;
         if !options.names("mode") {
             options.tell(format!("mode={:o}", facts.st_mode & 0o7777));
         }
@@ -152,5 +151,5 @@ fn put_groups(own: &Own, mount: &Mount, options: &Options, all: &[(OsString, Det
             symlinkat(name, &folder.0, one)?;
         }
     }
-    if options.read_only { folder.set_flags(own, options.flags()) } else { Ok(()) }
+    if options.is_read_only() { folder.set_flags(own, options.flags) } else { Ok(()) }
 }

@@ -14,7 +14,6 @@ use super::container::Container;
 use super::entering::{Becomes, Entering, Told};
 use super::tools::TIME_LIMIT;
 use super::{Exec, Supervisor};
-use crate::cgroups::Groups;
 use crate::record::ContainerPlan;
 use crate::wire::{Answer, MAX_FDS};
 use crate::{OWN, clock, command, container};
@@ -22,17 +21,15 @@ use crate::{OWN, clock, command, container};
 impl Supervisor {
     /// Begins a container.
     pub(super) fn begin(&mut self, client: u64, plan: ContainerPlan, cgroup: String) -> io::Result<()> {
-        let groups = Groups::of(&cgroup)?;
-        if self.leaving.iter().any(|one| one.is_of(&groups)) {
+        if self.leaving.iter().any(|one| one.cgroup == cgroup) {
             return Err(io::Error::other(format!("cgroup {cgroup} of a start that failed is not gone yet")));
         }
         self.next += 1;
         let order = container::Order { id: plan.id.clone(), bundle: plan.bundle.clone(), cgroup };
         let (container, streams) = Container::prepare(plan, &self.run, self.next)?;
         let waits = container.console.as_ref().map(|(_, path)| handle(path)).transpose()?;
-        let streams = [streams.stdin, streams.stdout, streams.stderr].map(|s| s.map_or_else(null, Ok));
-        let [input, output, error] = streams;
-        let streams = [input?, output?, error?];
+        let streams = [streams.stdin, streams.stdout, streams.stderr].into_iter();
+        let streams = streams.map(|s| s.map_or_else(null, Ok)).collect::<io::Result<Vec<_>>>()?;
         let passed: Vec<BorrowedFd<'_>> = streams.iter().chain(&waits).map(AsFd::as_fd).collect();
         // By it others know who started the container; what has it is gone after a boot.
         File::create(order.bundle.join(OWN))?;
@@ -89,7 +86,13 @@ impl Supervisor {
             Told::Failed(why) => Err(why),
             Told::Began(pid) => self.child(pid).map_err(|e| e.to_string()),
         };
-        match self.entering.swap_remove(at).becomes {
+        let becomes = self.entering.swap_remove(at).becomes;
+        self.begun(becomes, started);
+    }
+
+    /// Tells who waits for it that something has begun, or has failed.
+    fn begun(&mut self, becomes: Becomes, started: Result<(Pid, OwnedFd), String>) {
+        match becomes {
             Becomes::Container { id, client } => {
                 let answer = self.ran(&id, started);
                 self.tell(client, &answer);
@@ -110,15 +113,8 @@ impl Supervisor {
         for late in self.entering.extract_if(.., |e| e.deadline <= now).collect::<Vec<_>>() {
             let becomes = late.becomes.clone();
             self.await_end(late);
-            match becomes {
-                Becomes::Container { id, client } => {
-                    let answer = self.ran(&id, Err(format!("the container did not begin within {TIME_LIMIT:?}")));
-                    self.tell(client, &answer);
-                }
-                Becomes::Command { client } => {
-                    self.tell(client, &Answer::failed(format!("the command did not begin within {TIME_LIMIT:?}")));
-                }
-            }
+            let why = format!("the {} did not begin within {TIME_LIMIT:?}", becomes.name());
+            self.begun(becomes, Err(why));
         }
     }
 

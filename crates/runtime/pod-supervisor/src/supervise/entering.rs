@@ -28,6 +28,13 @@ impl Becomes {
         }
     }
 
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Container { .. } => "container",
+            Self::Command { .. } => "command",
+        }
+    }
+
     /// Whether it is a command that a client has asked for.
     pub(super) fn is_command_of(&self, asked: u64) -> bool {
         matches!(self, Self::Command { client } if *client == asked)

@@ -8,6 +8,7 @@ use crate::cgroups::Groups;
 /// The cgroup of a container that has ended, or could not be started.
 #[derive(Debug)]
 pub(super) struct Leaving {
+    pub(super) cgroup: String,
     groups: Groups,
     /// When it is tried next, and how long after that again.
     next: Instant,
@@ -21,14 +22,9 @@ impl Leaving {
     const LONGEST: Duration = Duration::from_secs(5);
     const PATIENCE: Duration = Duration::from_secs(3);
 
-    pub(super) fn new(cgroup: &str) -> io::Result<Self> {
-        let now = Instant::now();
-        Ok(Self { groups: Groups::of(cgroup)?, next: now, pause: Self::FIRST, deadline: now + Self::PATIENCE })
-    }
-
-    /// Whether it is that of these groups.
-    pub(super) fn is_of(&self, groups: &Groups) -> bool {
-        self.groups.is_same(groups)
+    pub(super) fn new(cgroup: String) -> io::Result<Self> {
+        let (now, groups) = (Instant::now(), Groups::of(&cgroup)?);
+        Ok(Self { cgroup, groups, next: now, pause: Self::FIRST, deadline: now + Self::PATIENCE })
     }
 
     /// Removes it, if it is time; answers it if it is there yet.

@@ -44,6 +44,7 @@ macro_rules! both {
 both!(
     output_is_logged_and_the_end_is_on_the_disk_before_anybody_is_told,
     what_the_runtime_says_of_a_failure_is_the_answer,
+    a_signal_without_a_name_reaches_a_container,
     signals_end_containers_and_the_code_says_which,
     a_container_that_the_kernel_kills_for_memory_says_so,
     a_log_goes_on_in_a_new_file_after_it_was_renamed,
@@ -122,6 +123,36 @@ fn containers_outlive_whoever_started_the_supervisor() {
     assert_eq!(bed.ask(&Request::End), Answer::Done);
     until("it ends", || (!bed.run_dir().join(SOCKET).exists()).then_some(()));
     bed.plan.id.clear();
+}
+
+/// The C library would have it run by a shell.
+#[test]
+fn what_is_no_program_is_told_as_such() {
+    let mut bed = bed();
+    bed.by_itself = true;
+    let script = bed.dir.path().join("root/bin/script");
+    fs::write(&script, "echo a shell would run this\n").expect("file");
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("mode");
+    bed.run(bed.container("c", "sleep 1000", |_| ()));
+    let process = bed.process(&["/bin/script"], false);
+    let exec = Request::Exec { id: "c".into(), process, console: None, direct: true };
+    let container = bed.container("d", "", |spec| spec["process"]["args"] = serde_json::json!(["/bin/script"]));
+    for request in [exec, Request::Run { container }] {
+        match bed.ask(&request) {
+            Answer::Failed { why, unknown: false } => assert!(why.contains("exec format error"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    bed.left_nothing();
+}
+
+fn a_signal_without_a_name_reaches_a_container(bed: &Bed) {
+    let mut watch = bed.call(&Request::Watch);
+    watch.answer();
+    bed.run(bed.container("c", "trap 'exit 6' 37; echo up; while :; do sleep 0.02; done", |_| ()));
+    until("the trap is set", || (bed.lines("c") == ["stdout F up"]).then_some(()));
+    assert_eq!(bed.ask(&Request::Signal { id: "c".into(), signal: 37 }), Answer::Done);
+    assert_eq!(exit_of(&mut watch).exit_code, 6);
 }
 
 fn signals_end_containers_and_the_code_says_which(bed: &Bed) {

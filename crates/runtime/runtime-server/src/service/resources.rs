@@ -9,7 +9,7 @@ use std::time::Duration;
 use container_spec::linux_resources;
 use cri_api::v1;
 use oci_spec::runtime::LinuxResources;
-use pod_supervisor::cgroups::{Groups, Resources};
+use pod_supervisor::cgroups::Groups;
 
 use crate::cgroups;
 use crate::error::{At, Done, RuntimeError};
@@ -88,17 +88,15 @@ async fn running(
     resources: &LinuxResources,
 ) -> Done<()> {
     let id = &record.id;
-    let file = &bundle.join(format!("update-{}.json", &new_id()[..16]));
-    let text = serde_json::to_vec(resources).map_err(io::Error::from).at("write", file)?;
     if rt.options.is_own_start(&record.pod, id) {
         let cgroup = cgroups::of_container(rt, &rt.pod(&record.pod)?.record(), id).unwrap_or_default();
-        let set = move || {
-            let limits: Resources = serde_json::from_slice(&text)?;
-            Groups::of(&cgroup)?.limit(&limits)
-        };
-        let refused = |e| RuntimeError::Refused(format!("limits are not changed: {e}"));
-        return rt.blocking.run(move || set().map_err(refused)).await;
+        let refused = |e: io::Error| RuntimeError::Refused(format!("limits of {id} are not changed: {e}"));
+        let limits = cgroups::own_limits(resources).map_err(refused)?;
+        let set = move || Ok(Groups::of(&cgroup).and_then(|groups| groups.limit(&limits)));
+        return rt.blocking.run(set).await?.map_err(refused);
     }
+    let file = &bundle.join(format!("update-{}.json", &new_id()[..16]));
+    let text = serde_json::to_vec(resources).map_err(io::Error::from).at("write", file)?;
     let path = file.to_owned();
     rt.blocking.run(move || crate::options::private_file(&path, &text)).await?;
     let mut call = handler.call();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use cri_api::v1;
 use tonic::Code;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, has_apparmor};
 use crate::on_runc::{Client, container, create, exec, exited, remove_pod, run_pod, running, stop_pod};
 
 async fn runtime_status(client: &mut Client) -> v1::StatusResponse {
@@ -43,6 +43,28 @@ async fn a_pod_gets_the_oci_runtime_that_it_asks_for() {
         assert!(said.contains(verb), "{verb}: {said}");
     }
     remove_pod(&mut client, &pod).await.expect("removed");
+}
+
+#[tokio::test]
+async fn the_oci_runtime_starts_all_where_the_file_says_so() {
+    let mut bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
+    let own = running(&mut client, &pod, container("own", "exec sleep 1000")).await;
+    bed.kill();
+    std::fs::write(bed.dir.path().join("runtime.toml"), "oci-runtime-only = true\n").expect("configuration");
+    bed.start();
+    let mut client = bed.client().await;
+    let theirs = running(&mut client, &pod, container("theirs", "exec sleep 1000")).await;
+    let known = |id: &str| bed.dir.path().join("run/oci").join(id).exists();
+    assert_eq!([known(&own), known(&theirs)], [has_apparmor(), true]);
+    // What was started before stays as it is: the OCI runtime could do nothing in it.
+    for id in [&own, &theirs] {
+        assert_eq!(exec(&mut client, id, "echo in", 10).await.expect("a command").stdout, b"in\n");
+    }
+    stop_pod(&mut client, &pod).await.expect("stopped");
+    remove_pod(&mut client, &pod).await.expect("removed");
+    assert_eq!(bed.remains(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cri_api::v1;
 
-use crate::bed::{Bed, until};
+use crate::bed::{Bed, has_apparmor, until};
 use crate::on_runc::{Client, container, exec, exited, running, status, stop_pod};
 
 /// What a process says of itself, of its mounts, of its devices, and of what is hidden from it.
@@ -264,8 +264,6 @@ async fn what_a_supervisor_starts_is_held_in_as_what_runc_starts() {
     for open in [image.join("tmp"), dir.join("volume")] {
         fs::set_permissions(open, std::os::unix::fs::PermissionsExt::from_mode(0o1777)).expect("for all");
     }
-    // With AppArmor, all have a profile by default, and are `runc`'s.
-    let apparmor = fs::read_to_string("/sys/module/apparmor/parameters/enabled").is_ok_and(|y| y.starts_with('Y'));
     let mut pods = Vec::new();
     for privileged in [false, true] {
         pods.push([pod(&mut client, &bed, "", privileged).await, pod(&mut client, &bed, "other", privileged).await]);
@@ -285,7 +283,7 @@ async fn what_a_supervisor_starts_is_held_in_as_what_runc_starts() {
         change(&mut config, dir);
         let [own, theirs] = &pods[usize::from(*privileged)];
         // Who may trace is started by runc, always.
-        let own = said(&mut client, &bed, own, config.clone(), !apparmor && !privileged).await;
+        let own = said(&mut client, &bed, own, config.clone(), !has_apparmor() && !privileged).await;
         let _ = fs::remove_file(dir.join("volume/done"));
         config.log_path += "-runc";
         let theirs = said(&mut client, &bed, theirs, config, false).await;
