@@ -35,7 +35,7 @@ use report::Report;
 use crate::handover::{HandOver, PodSource, hand_over};
 use crate::view;
 
-/// Changes that come within this time are read together.
+/// Changes that come within this time are read together: a file that is gone may be on its way to be replaced. What was written whole is read at once.
 const GATHER: Duration = Duration::from_millis(2);
 /// Changes taken per turn at most.
 const CHUNK: usize = 64;
@@ -194,6 +194,7 @@ impl FolderSource {
     fn note_changes(&mut self, changes: Vec<io::Result<Change>>, ctx: &mut Ctx<Self>) -> bool {
         ctx.fault_point("changes");
         let mut good = !changes.is_empty();
+        let at_once = changes.iter().all(|change| matches!(change, Ok(Change::Written(_))));
         for change in changes {
             match change {
                 Ok(Change::Created(name)) => self.note_change(name, false),
@@ -207,7 +208,9 @@ impl FolderSource {
             }
         }
         let work = self.list_due || !self.changed.is_empty();
-        if good && work && !self.gathering {
+        if good && work && at_once && !self.gathering {
+            self.read_due(ctx);
+        } else if good && work && !self.gathering {
             self.gathering = true;
             ctx.after(GATHER, |act, ctx| {
                 act.gathering = false;

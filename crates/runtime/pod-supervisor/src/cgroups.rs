@@ -11,4 +11,5 @@ mod unified;
 
 pub use groups::Groups;
 pub(crate) use hierarchies::procs_files;
+pub use hierarchies::{Hierarchy, hierarchies_here};
 pub use resources::{Resources, Rule};

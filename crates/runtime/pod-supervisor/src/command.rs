@@ -11,8 +11,8 @@
 //! that lead out are closed with the start of the command.
 
 use std::convert::Infallible;
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use rustix::thread::ThreadNameSpaceType;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroups::procs_files;
-use crate::helper::{self, Own, at, receive};
+use crate::cgroups::{Hierarchy, procs_files};
+use crate::helper::{self, Own, Settled, at, receive, receive_next};
 use crate::process::{self, Process};
 use crate::terminal::Terminal;
 
@@ -38,6 +38,8 @@ pub(crate) struct Order {
     pub(crate) process: PathBuf,
     /// `/proc/PID/cgroup` of the container's first process.
     pub(crate) cgroups: String,
+    /// Where those are.
+    pub(crate) hierarchies: Vec<Hierarchy>,
 }
 
 /// Begins the command that its standard input, a socket, tells of: what is to be done on the node's side, and all namespaces of the container but
@@ -55,11 +57,11 @@ pub fn exec() -> io::Result<()> {
 /// What it is was told over the socket of who asked, in the words of `runc`.
 pub fn enter() -> io::Result<Infallible> {
     helper::guard()?;
-    let ((last_capability, tty), passed): ((u32, bool), _) = receive(&helper::told_by()?)?;
+    let (tty, passed, settled): (bool, _, _) = receive_next()?;
     let ([input, output, error, container, process, told], terminal) = helper::split(passed, tty)?;
     let told = UnixStream::from(told);
     let streams = [input, output, error];
-    let done = become_command(last_capability, &container, File::from(process), streams, terminal, &told);
+    let done = become_command(&container, File::from(process), streams, terminal, &told, settled);
     done.inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
 }
 
@@ -69,11 +71,13 @@ fn begin(told: &UnixStream) -> io::Result<()> {
     let open = || File::open(&order.process).map_err(at(&order.process));
     let process: Process = process::read(open()?).map_err(at(&order.process))?;
     let ([input, output, error, container], terminal) = helper::split(passed, process.terminal)?;
-    let last_capability = helper::last_capability()?;
-    // First: from here on whoever ends the container ends this, too.
-    for file in procs_files(&order.cgroups, &fs::read_to_string("/proc/self/mountinfo")?)? {
-        fs::write(&file, "0").map_err(at(&file))?;
-    }
+    // Opened before the container's cgroups are all that this process may reach (`nsdelegate`).
+    let open_group = |path: PathBuf| match OpenOptions::new().write(true).open(&path) {
+        Ok(file) => Ok((file, path)),
+        Err(e) => Err(at(&path)(e)),
+    };
+    let groups = procs_files(&order.cgroups, &order.hierarchies)?;
+    let groups = groups.into_iter().map(open_group).collect::<io::Result<Vec<_>>>()?;
     if let Some(score) = process.oom_score_adj {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
     }
@@ -87,19 +91,25 @@ fn begin(told: &UnixStream) -> io::Result<()> {
         | ThreadNameSpaceType::PROCESS_ID;
     rustix::thread::move_into_thread_name_spaces(container.as_fd(), namespaces)?;
     let passed = [&input, &output, &error, &container, &process];
-    helper::go_on("enter", &(last_capability, tty), &passed, told, terminal.as_ref())
+    // Before it is the command: from then on whoever ends the container ends it, too.
+    let settle = |pid: u32| {
+        let join = |(mut file, path): (File, PathBuf)| file.write_all(pid.to_string().as_bytes()).map_err(at(&path));
+        groups.into_iter().try_for_each(join)
+    };
+    helper::go_on("enter", &tty, &passed, told, terminal.as_ref(), settle)
 }
 
 /// The container's side, to the end.
 fn become_command(
-    last_capability: u32,
     container: &OwnedFd,
     process: File,
     mut streams: [OwnedFd; 3],
     terminal: Option<OwnedFd>,
     told: &UnixStream,
+    settled: Settled,
 ) -> io::Result<Infallible> {
     let process: Process = process::read(process)?;
+    let last_capability = helper::last_capability()?;
     let own = Own::new()?;
     rustix::thread::move_into_thread_name_spaces(container.as_fd(), ThreadNameSpaceType::MOUNT)?;
     // Whoever started the supervisor may have had it otherwise.
@@ -108,5 +118,6 @@ fn become_command(
         streams = Terminal::open(&own, process.user.uid)?.give(&own, &waits)?;
     }
     drop(own);
+    settled.wait()?;
     process::become_process(&process, last_capability, streams, told)
 }

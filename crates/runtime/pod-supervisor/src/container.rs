@@ -20,19 +20,21 @@ use std::path::{Path, PathBuf};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
-use crate::cgroups::Groups;
-use crate::helper::{self, Own, at, receive};
+use crate::cgroups::{Groups, Hierarchy};
+use crate::helper::{self, Own, Settled, at, receive, receive_next};
 use crate::hold;
 use crate::process::become_process;
 use crate::terminal::Terminal;
 
 mod devices;
 mod hide;
+mod joined;
 mod mounts;
 mod place;
 mod root;
 mod spec;
 
+use joined::Joined;
 use spec::Spec;
 
 /// What it is in the words for what went wrong.
@@ -49,6 +51,8 @@ pub(crate) struct Order {
     pub(crate) bundle: PathBuf,
     /// Its cgroup, which is not there yet.
     pub(crate) cgroup: String,
+    /// Where it is.
+    pub(crate) hierarchies: Vec<Hierarchy>,
 }
 
 /// Begins the container that its standard input, a socket, tells of: what is to be done on the node's side. The number of its first process is
@@ -67,10 +71,10 @@ pub fn start() -> io::Result<()> {
 /// What it is was told over the socket of who asked, in the words of `runc`.
 pub fn first() -> io::Result<Infallible> {
     helper::guard()?;
-    let ((order, last_capability, tty), passed): ((Order, u32, bool), _) = receive(&helper::told_by()?)?;
+    let ((order, last_capability, tty), passed, settled): ((Order, u32, bool), _, _) = receive_next()?;
     let ([input, output, error, told], terminal) = helper::split(passed, tty)?;
     let told = UnixStream::from(told);
-    let done = become_first(&order, last_capability, [input, output, error], terminal, &told);
+    let done = become_first(&order, last_capability, [input, output, error], terminal, &told, settled);
     done.inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
 }
 
@@ -79,11 +83,8 @@ fn begin(told: &UnixStream) -> io::Result<()> {
     let spec = Spec::read(&order.bundle)?;
     let ([input, output, error], terminal) = helper::split(passed, spec.process.terminal)?;
     let last_capability = helper::last_capability()?;
-    let groups = Groups::of(&order.cgroup)?;
+    let groups = Groups::of(&order.cgroup, &order.hierarchies)?;
     groups.make()?;
-    groups.limit(&spec.linux.resources)?;
-    groups.allow(&spec.linux.resources)?;
-    groups.join()?;
     if let Some(score) = spec.process.oom_score_adj {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
     }
@@ -94,7 +95,12 @@ fn begin(told: &UnixStream) -> io::Result<()> {
     // For children.
     hold::leave(UnshareFlags::NEWPID)?;
     let message = (order, last_capability, spec.process.terminal);
-    helper::go_on("first", &message, &[&input, &output, &error], told, terminal.as_ref())
+    let settle = |pid| {
+        groups.limit(&spec.linux.resources)?;
+        groups.allow(&spec.linux.resources)?;
+        groups.take_in(pid)
+    };
+    helper::go_on("first", &message, &[&input, &output, &error], told, terminal.as_ref(), settle)
 }
 
 /// Joins a namespace of the pod's.
@@ -110,14 +116,14 @@ fn become_first(
     mut streams: [OwnedFd; 3],
     terminal: Option<OwnedFd>,
     told: &UnixStream,
+    settled: Settled,
 ) -> io::Result<Infallible> {
     let spec = Spec::read(&order.bundle)?;
     let own = Own::new()?;
     rustix::process::setsid()?;
-    // Of cgroups, those that it has joined are the top then.
-    let cgroups = if spec.linux.own_cgroups() { UnshareFlags::NEWCGROUP } else { UnshareFlags::empty() };
-    hold::leave(UnshareFlags::NEWNS | cgroups)?;
-    let has_dev = root::make(&own, &order.bundle, &spec, &Groups::of(&order.cgroup)?)?;
+    hold::leave(UnshareFlags::NEWNS)?;
+    let mut joined = Joined::new(settled, spec.linux.own_cgroups());
+    let has_dev = root::make(&own, &order.bundle, &spec, &Groups::of(&order.cgroup, &order.hierarchies)?, &mut joined)?;
     if let Some(waits) = terminal {
         let terminal = Terminal::open(&own, spec.process.user.uid)?;
         devices::console(&terminal.slave)?;
@@ -130,6 +136,7 @@ fn become_first(
     place::folders(&spec.process.cwd)?;
     root::finish(&own, &spec)?;
     drop(own);
+    joined.wait()?;
     rustix::process::umask(rustix::fs::Mode::from_bits_truncate(UMASK));
     become_process(&spec.process, last_capability, streams, told)
 }

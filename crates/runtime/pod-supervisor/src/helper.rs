@@ -1,6 +1,6 @@
 //! This program, started once more to become something in a container: what it is told, and what it tells.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -21,6 +21,8 @@ use crate::wire::{frame, unframe};
 pub(crate) const PID: &str = "pid ";
 /// What is told when only the program is missing.
 pub(crate) const BEGIN: &str = "begin\n";
+/// What is told to who goes on when it is in its cgroups.
+const SETTLED: &[u8] = b".";
 /// Bytes of an order, and of what it says went wrong.
 pub(crate) const MAX_ORDER: usize = 64 << 10;
 /// Behind the standard streams.
@@ -61,18 +63,47 @@ pub(crate) fn begin(what: &str, done: impl FnOnce(&UnixStream) -> io::Result<()>
     done(&told).inspect_err(|failed| say_failed(&told, what, failed))
 }
 
-/// Starts what goes on with it, and tells its number.
+/// Starts what goes on with it, tells its number, and lets it become what it is to be ([`Settled`]) when `settle` has put it into its cgroups: that takes
+/// some ten milliseconds, in which the kernel waits for all processors, and meanwhile it has other things to do.
 pub(crate) fn go_on<T: Serialize>(
     verb: &str,
     message: &T,
     passed: &[&OwnedFd],
     mut told: &UnixStream,
     terminal: Option<&OwnedFd>,
+    settle: impl FnOnce(u32) -> io::Result<()>,
 ) -> io::Result<()> {
     let passed: Vec<BorrowedFd<'_>> =
         passed.iter().map(AsFd::as_fd).chain([told.as_fd()]).chain(terminal.map(AsFd::as_fd)).collect();
-    let pid = start(verb, message, &passed)?.0.id();
-    told.write_all(format!("{PID}{pid}\n").as_bytes())
+    let (next, mut line) = start(verb, message, &passed)?;
+    told.write_all(format!("{PID}{}\n", next.id()).as_bytes())?;
+    settle(next.id())?;
+    match line.write_all(SETTLED) {
+        // It has ended, and said why.
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// What a process that goes on waits for before it becomes what it is to be: that it is in its cgroups.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    line: UnixStream,
+    /// What was said after the message.
+    said: Vec<u8>,
+}
+
+impl Settled {
+    /// Waits. If it will never be, this process ends: why was told by who did not settle it.
+    pub(crate) fn wait(mut self) -> io::Result<()> {
+        if self.said.starts_with(SETTLED) {
+            return Ok(());
+        }
+        match self.line.read_exact(&mut [0; SETTLED.len()]) {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => std::process::exit(1),
+            other => other,
+        }
+    }
 }
 
 /// Nobody looks into this process, and nothing that whoever started the supervisor left open gets into the container.
@@ -101,10 +132,16 @@ pub(crate) fn split<const N: usize>(
 
 /// A message, whole, with its descriptors.
 pub(crate) fn receive<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T, Vec<OwnedFd>)> {
+    let (message, passed, _) = receive_more(socket)?;
+    Ok((message, passed))
+}
+
+/// A message with its descriptors, and what came with it of what was said later.
+fn receive_more<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T, Vec<OwnedFd>, Vec<u8>)> {
     let (mut incoming, mut passed, mut buffer) = (Vec::new(), Vec::new(), [0; 4096]);
     loop {
         if let Some(message) = unframe(&mut incoming, MAX_ORDER).map_err(io::Error::other)? {
-            return Ok((message, passed));
+            return Ok((message, passed, incoming));
         }
         match fds::receive(socket, &mut buffer, &mut passed) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -115,6 +152,13 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T
     }
 }
 
+/// The message for a process that goes on, with its descriptors, and what it waits for then.
+pub(crate) fn receive_next<T: DeserializeOwned>() -> io::Result<(T, Vec<OwnedFd>, Settled)> {
+    let line = told_by()?;
+    let (message, passed, said) = receive_more(&line)?;
+    Ok((message, passed, Settled { line, said }))
+}
+
 /// With the path before an error's words.
 pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     let path = path.display().to_string();
@@ -122,7 +166,7 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 }
 
 /// The socket that is the standard input of such a process.
-pub(crate) fn told_by() -> io::Result<UnixStream> {
+fn told_by() -> io::Result<UnixStream> {
     Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::cgroups::Hierarchy;
+
 /// Bytes of a record, written or read: more than what a call of 16 MiB can make of one, unless it is made for that.
 pub const MAX_RECORD: usize = 64 << 20;
 
@@ -72,8 +74,11 @@ pub struct PodPlan {
     pub state: PathBuf,
     /// Namespaces to make.
     pub namespaces: NamespacePlan,
-    /// `cgroup.procs` files that the supervisor writes itself into before it takes commands.
+    /// `cgroup.procs` of the cgroup that supervisor and process 1 are in, where whoever started it writes it.
     pub cgroup_procs: Vec<PathBuf>,
+    /// Hierarchies of cgroups that the node has; none: the supervisor looks for them. A server that knows nothing of this has none.
+    #[serde(default)]
+    pub hierarchies: Vec<Hierarchy>,
     /// The supervisor's own `oom_score_adj`; `None`: as it is.
     pub oom_score_adj: Option<i32>,
 }
@@ -134,16 +139,22 @@ pub struct Held {
 /// # Errors
 /// Of the file system; the temporary file is then removed if it can be.
 pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
+    write(path, content, true)
+}
+
+fn write(path: &Path, content: &[u8], synced: bool) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("a file without a folder"))?;
     let temporary = temporary(path)?;
     let written = (|| {
         // For root alone: records hold what containers are given, secrets among it.
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(content)?;
-        file.sync_all()?;
+        if synced {
+            file.sync_all()?;
+        }
         drop(file);
         fs::rename(&temporary, path)?;
-        File::open(folder)?.sync_all()
+        if synced { File::open(folder)?.sync_all() } else { Ok(()) }
     })();
     if written.is_err() {
         // The first error is the one that tells; a leftover is overwritten by the next attempt.
@@ -178,12 +189,24 @@ pub fn remove_written(path: &Path) -> io::Result<()> {
 /// # Errors
 /// As [`write_atomically`], and it would be longer than [`MAX_RECORD`], which nobody could read.
 pub fn write_record<T: Serialize>(path: &Path, record: &T) -> io::Result<()> {
+    write(path, &text(path, record)?, true)
+}
+
+/// Writes a record that does not outlive the machine: readers see it whole, and after a power cut it may be empty.
+///
+/// # Errors
+/// As [`write_record`].
+pub fn write_passing_record<T: Serialize>(path: &Path, record: &T) -> io::Result<()> {
+    write(path, &text(path, record)?, false)
+}
+
+fn text<T: Serialize>(path: &Path, record: &T) -> io::Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(record)?;
     text.push(b'\n');
     if text.len() > MAX_RECORD {
         return Err(too_long(path));
     }
-    write_atomically(path, &text)
+    Ok(text)
 }
 
 /// Reads a record.

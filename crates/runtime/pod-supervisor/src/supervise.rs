@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
+use crate::cgroups::hierarchies_here;
 use crate::record::{PodPlan, read_record};
 use crate::wire::Answer;
 use crate::{PLAN, READY, SOCKET, hold};
@@ -101,18 +102,15 @@ struct Supervisor {
 /// It cannot start; nothing is left of it then.
 pub fn supervise(dir: &Path) -> io::Result<()> {
     io::copy(&mut io::stdin(), &mut io::sink())?;
-    let plan: PodPlan = read_record(&dir.join(PLAN))?;
+    let mut plan: PodPlan = read_record(&dir.join(PLAN))?;
+    if plan.hierarchies.is_empty() {
+        plan.hierarchies = hierarchies_here()?;
+    }
     // Not a group's leader, as it was started by a program; a terminal and its signals are left behind.
     rustix::process::setsid()?;
     std::env::set_current_dir("/")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    // Process 1 of the pod has to be in the pod's cgroup from its beginning. For all others it is early enough after whoever waits
-    // was told: on cgroup v1, the kernel lets each move wait some 7 ms.
-    let first = plan.namespaces.pid;
-    if first {
-        join(&plan.cgroup_procs)?;
-    }
     if let Some(score) = plan.oom_score_adj {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
     }
@@ -133,19 +131,7 @@ pub fn supervise(dir: &Path) -> io::Result<()> {
     let mut out = io::stdout();
     // Whoever started this may be gone already: that is no reason to end.
     let _ = out.write_all(READY).and_then(|()| out.flush());
-    if !first {
-        let joined = join(&supervisor.plan.cgroup_procs);
-        supervisor.complain(joined.err().map(|e| e.to_string()));
-    }
     supervisor.serve()
-}
-
-/// Moves this process into the cgroups of these files.
-fn join(cgroup_procs: &[PathBuf]) -> io::Result<()> {
-    for procs in cgroup_procs {
-        fs::write(procs, "0").map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", procs.display())))?;
-    }
-    Ok(())
 }
 
 impl Supervisor {

@@ -8,9 +8,10 @@ use pod_supervisor::cgroups::Resources;
 use ports::host::CgroupFs;
 use ports::stats::StatsSource;
 
-use crate::error::Done;
+use crate::error::{At, Done};
 use crate::records::SandboxRecord;
 use crate::runtime::Runtime;
+use crate::supervisor::SupervisorError;
 
 /// The cgroup of supervisor and process 1. With systemd none: its scopes are systemd's to make.
 pub(crate) fn of_sandbox(sandbox: &SandboxRecord) -> Option<String> {
@@ -33,6 +34,22 @@ fn folder(rt: &Runtime, cgroup: &str) -> PathBuf {
 pub(crate) fn procs_files(rt: &Runtime, cgroup: &str) -> Vec<PathBuf> {
     // Memory is what a supervisor uses; each further hierarchy of version 1 costs a wait of the kernel's per pod.
     vec![folder(rt, cgroup).join("cgroup.procs")]
+}
+
+/// Makes the cgroup of a supervisor where that is to be.
+pub(crate) fn make_for_supervisor(rt: &Runtime, cgroup: &str) -> Done<()> {
+    if rt.handlers.node().cgroup_v2 {
+        return Ok(rt.cgroups.create(cgroup)?);
+    }
+    let folder = folder(rt, cgroup);
+    std::fs::create_dir_all(&folder).at("make", &folder)
+}
+
+/// Moves a supervisor into its cgroup, with all that it starts from then on. The kernel waits some ten milliseconds for all processors where nobody
+/// was moved just before: here while there is other work, so that containers need not wait when they are moved.
+pub(crate) fn join(pid: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
+    let pid = pid.ok_or(SupervisorError::Gone)?.to_string();
+    procs_files.iter().try_for_each(|file| std::fs::write(file, &pid).at("move a supervisor by", file))
 }
 
 /// The cgroup that such a file is of.

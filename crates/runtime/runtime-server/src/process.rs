@@ -55,10 +55,14 @@ pub(crate) fn seccomp_file(path: &str) -> Done<String> {
     Ok(text)
 }
 
-/// Where mounts come from: `volumes` has places of those that are images, by number. A folder of the node that is not there is made, as
+/// Where mounts come from: `volumes` has places of those that are images, by number. How they take part in propagation is looked for where somebody
+/// asks for more than none. A folder of the node that is not there is made, as
 /// every runtime of the CRI does.
 pub(crate) fn mount_sources(mounts: &[v1::Mount], volumes: &BTreeMap<usize, PathBuf>) -> Done<Vec<MountSource>> {
-    let table = fs::read_to_string("/proc/self/mountinfo").at("read", Path::new("/proc/self/mountinfo"))?;
+    // It has a line for each mount of each pod.
+    let is_asked = mounts.iter().any(|m| m.propagation() != v1::MountPropagation::PropagationPrivate);
+    let mountinfo = Path::new("/proc/self/mountinfo");
+    let table = if is_asked { fs::read_to_string(mountinfo).at("read", mountinfo)? } else { String::new() };
     let mut sources = Vec::new();
     for (number, mount) in mounts.iter().enumerate() {
         if let Some(path) = volumes.get(&number) {

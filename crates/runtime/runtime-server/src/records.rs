@@ -11,7 +11,7 @@ use std::path::Path;
 use container_spec::pod_namespace_options;
 use cri_api::v1;
 use pod_supervisor::ExitRecord;
-use pod_supervisor::record::{read_record, write_record};
+use pod_supervisor::record::{read_record, write_passing_record, write_record};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{At, Done};
@@ -96,7 +96,7 @@ impl SandboxRecord {
     /// Notes that the pod is ready.
     pub(crate) fn write_ready(&self, options: &Options) -> Done<()> {
         let path = options.pod_run(&self.id).join(READY);
-        write_record(&path, &self.network).at("write", &path)
+        write_passing_record(&path, &self.network).at("write", &path)
     }
 
     /// Options of its namespaces.
@@ -116,6 +116,12 @@ impl SandboxRecord {
 }
 
 impl ContainerRecord {
+    /// Writes the record of one that is being made: by it what was begun is taken down, which after a power cut is done without.
+    pub(crate) fn write_begun(&self, options: &Options) -> Done<()> {
+        let path = options.containers_root(&self.pod).join(&self.id).join(CONTAINER);
+        write_passing_record(&path, self).at("write", &path)
+    }
+
     /// Writes the record.
     pub(crate) fn write(&self, options: &Options) -> Done<()> {
         let path = options.containers_root(&self.pod).join(&self.id).join(CONTAINER);

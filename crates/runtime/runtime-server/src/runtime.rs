@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cri_api::v1;
 use host_linux::{LinuxCgroups, LinuxStats};
 use pod_supervisor::SOCKET;
+use pod_supervisor::cgroups::{Hierarchy, hierarchies_here};
 use tokio::sync::watch;
 
 use crate::blocking::Blocking;
@@ -61,6 +62,8 @@ pub(crate) struct Runtime {
     pub(crate) handlers: Handlers,
     pub(crate) supervisor: Program,
     pub(crate) cgroups: LinuxCgroups,
+    /// Of cgroups, as the node has them mounted when this begins.
+    pub(crate) hierarchies: Vec<Hierarchy>,
     pub(crate) stats: LinuxStats,
     pub(crate) events: Events,
     pub(crate) blocking: Blocking,
@@ -161,6 +164,7 @@ impl Runtime {
             networks,
             handlers,
             cgroups,
+            hierarchies: hierarchies_here().at("read", Path::new("/proc/self/mountinfo"))?,
             events: Events::new(),
             blocking: Blocking::new(),
             streams,

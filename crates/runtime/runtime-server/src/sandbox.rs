@@ -4,8 +4,8 @@
 //! | step | undo |
 //! |---|---|
 //! | record on the disk (before all that outlives this process) | removed last |
-//! | folders, `resolv.conf`, `hosts`, `hostname`, `/dev/shm` | unmounted; folders removed with the sandbox |
 //! | cgroup of the sandbox | emptied and removed |
+//! | folders, `resolv.conf`, `hosts`, `hostname`, `/dev/shm` | unmounted; folders removed with the sandbox |
 //! | supervisor, which makes the namespaces | told to end, or killed with its cgroup; mounts of namespaces go |
 //! | network | plugins take it back |
 
@@ -17,6 +17,7 @@ use host_linux::{LinuxFs, LinuxMounts};
 use pod_supervisor::wire::Request;
 use pod_supervisor::{NAMESPACE_FILES, NAMESPACES, NamespacePlan, PLAN, PodPlan, record};
 use ports::host::{CgroupFs, HostFs, Mounter};
+use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::error::{At, Done, RuntimeError};
@@ -82,9 +83,16 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     }
     let starting = supervisor::begin(&rt.supervisor, &rt.options.pod_run(&pod.id))?;
     let (shared, this) = (Arc::clone(rt), pod.record());
-    rt.blocking.run(move || prepare(&shared, &this)).await?;
-    let started = starting.ready().await?;
+    let procs = rt.blocking.run(move || begin(&shared, &this)).await?;
+    let joined = join(rt, &pod.id, starting.pid(), procs.clone());
+    let (shared, this) = (Arc::clone(rt), pod.record());
+    rt.blocking.run(move || prepare(&shared, &this, procs)).await?;
     let record = pod.record();
+    // Process 1 of the pod has to be in its cgroup from its beginning.
+    if record.namespaces().pid() == v1::NamespaceMode::Pod {
+        joined.await.map_err(|e| RuntimeError::Refused(format!("the runtime is ending: {e}")))??;
+    }
+    let started = starting.ready().await?;
     if !record.host_network() {
         let namespace = rt.options.pod_run(&pod.id).join(NAMESPACES).join("net");
         let network = rt.networks.add(&pod.id, &record.config, &namespace).await?;
@@ -104,25 +112,35 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     Ok(())
 }
 
-/// The record, files, the cgroup; last the plan, for which the supervisor waits.
-fn prepare(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
+/// The record and the cgroup; answers where the supervisor is moved into it.
+fn begin(rt: &Runtime, sandbox: &SandboxRecord) -> Done<Vec<PathBuf>> {
+    sandbox.write(&rt.options)?;
+    let Some(cgroup) = cgroups::of_sandbox(sandbox) else { return Ok(Vec::new()) };
+    cgroups::make_for_supervisor(rt, &cgroup)?;
+    Ok(cgroups::procs_files(rt, &cgroup))
+}
+
+/// Has the supervisor moved into its cgroup, which takes a while.
+fn join(rt: &Arc<Runtime>, pod: &str, supervisor: Option<u32>, procs: Vec<PathBuf>) -> JoinHandle<Done<()>> {
+    let (blocking, pod) = (rt.blocking.clone(), pod.to_owned());
+    tokio::spawn(async move {
+        let joined = blocking.run(move || cgroups::join(supervisor, &procs)).await;
+        joined.inspect_err(|e| warn!(pod, "its supervisor is not in its cgroup: {e}"))
+    })
+}
+
+/// Files; last the plan, for which the supervisor waits.
+fn prepare(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> Done<()> {
     let options = &rt.options;
-    sandbox.write(options)?;
     let run = options.pod_run(&sandbox.id);
     users::let_in(sandbox, &[&run, &run.join("c")])?;
     pod_files::write(options, &rt.handlers.node().hostname, sandbox)?;
     if sandbox.namespaces().ipc() == v1::NamespaceMode::Pod {
         pod_files::mount_shm(options, &sandbox.id)?;
     }
-    let cgroup = cgroups::of_sandbox(sandbox);
-    let mut cgroup_procs = Vec::new();
-    if let Some(cgroup) = cgroup {
-        rt.cgroups.create(&cgroup)?;
-        cgroup_procs = cgroups::procs_files(rt, &cgroup);
-    }
     let plan = plan(rt, sandbox, cgroup_procs)?;
     let path = options.pod_run(&sandbox.id).join(PLAN);
-    record::write_record(&path, &plan).at("write", &path)
+    record::write_passing_record(&path, &plan).at("write", &path)
 }
 
 fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> Done<PodPlan> {
@@ -148,6 +166,7 @@ fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> Do
             gids: users.into_iter().collect(),
         },
         cgroup_procs,
+        hierarchies: rt.hierarchies.clone(),
         // Not where the kernel would refuse.
         oom_score_adj: handler.node.lowest_oom_score_adj.is_none().then_some(OOM_SCORE_ADJ),
     })

@@ -198,6 +198,11 @@ pub(crate) fn begin(program: &Program, dir: &Path) -> Result<Starting, Superviso
 }
 
 impl Starting {
+    /// Its number; `None`: it has ended.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// Tells it that the plan is there, and waits until it takes commands. Answers its number.
     pub(crate) async fn ready(mut self) -> Result<u32, SupervisorError> {
         let pid = self.child.id().ok_or(SupervisorError::Gone)?;

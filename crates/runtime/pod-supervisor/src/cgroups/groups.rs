@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::hierarchies::Mount;
+use super::hierarchies::Hierarchy;
 use crate::helper::at;
 
 /// Where hierarchies are mounted.
@@ -31,14 +31,13 @@ impl Groups {
     /// Those of a path (`cgroupsPath` of a spec).
     ///
     /// # Errors
-    /// The path is none of a container below another group, or mounts cannot be read.
-    pub fn of(path: &str) -> io::Result<Self> {
-        let mountinfo = fs::read_to_string("/proc/self/mountinfo")?;
+    /// The path is none of a container below another group.
+    pub fn of(path: &str, hierarchies: &[Hierarchy]) -> io::Result<Self> {
         let below = path
             .strip_prefix('/')
             .filter(|p| p.contains('/') && p.split('/').all(|part| !part.is_empty() && part != "." && part != ".."));
         let below = below.ok_or_else(|| io::Error::other(format!("{path:?} is no cgroup of a container")))?;
-        Ok(Self(groups(below, &mountinfo)))
+        Ok(Self(groups(below, hierarchies)))
     }
 
     /// The folder in version 2, where there is nothing else.
@@ -61,9 +60,10 @@ impl Groups {
         self.0.iter().filter(|g| g.has("cpuset")).try_for_each(|g| inherit_cpuset(&g.mount, &g.folder))
     }
 
-    /// Moves this process into them.
-    pub(crate) fn join(&self) -> io::Result<()> {
-        self.0.iter().map(|g| g.folder.join("cgroup.procs")).try_for_each(|f| fs::write(&f, "0").map_err(at(&f)))
+    /// Moves a process into them.
+    pub(crate) fn take_in(&self, pid: u32) -> io::Result<()> {
+        let files = self.0.iter().map(|g| g.folder.join("cgroup.procs"));
+        files.into_iter().try_for_each(|file| fs::write(&file, pid.to_string()).map_err(at(&file)))
     }
 
     /// Removes them, with what a container has made below. What is in them is killed: the start may have failed after its process had begun.
@@ -109,11 +109,10 @@ impl Group {
 }
 
 /// Each hierarchy once, though it be mounted more often.
-fn groups(below: &str, mountinfo: &str) -> Vec<Group> {
+fn groups(below: &str, hierarchies: &[Hierarchy]) -> Vec<Group> {
     let mut all: Vec<Group> = Vec::new();
-    for found in mountinfo.lines().filter_map(Mount::of).filter(|m| Path::new(m.at).starts_with(MOUNT)) {
-        let controllers: Vec<String> = found.controllers.into_iter().flatten().map(str::to_owned).collect();
-        let mount = PathBuf::from(found.at);
+    for found in hierarchies.iter().filter(|h| h.at.starts_with(MOUNT)) {
+        let (controllers, mount) = (found.controllers.clone().unwrap_or_default(), found.at.clone());
         if !all.iter().any(|g| g.controllers == controllers || g.mount == mount) {
             all.push(Group { controllers, folder: mount.join(below), mount });
         }
@@ -178,6 +177,7 @@ fn inherit_cpuset(mount: &Path, folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cgroups::hierarchies::hierarchies;
 
     #[test]
     fn a_container_has_one_group_in_each_hierarchy() {
@@ -187,23 +187,23 @@ mod tests {
             34 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n\
             35 31 0:29 / /mnt/other rw - cgroup cgroup rw,cpu,cpuacct\n\
             36 31 0:29 /x /sys/fs/cgroup/again rw - cgroup cgroup rw,cpu,cpuacct\n";
-        let all = groups("pods/p/c", mounts);
+        let all = groups("pods/p/c", &hierarchies(mounts));
         let folders: Vec<_> = all.iter().map(|g| g.folder.to_string_lossy().into_owned()).collect();
         let want = ["cpu,cpuacct", "systemd", "unified"].map(|m| format!("/sys/fs/cgroup/{m}/pods/p/c"));
         assert_eq!(folders, want);
         let all = Groups(all);
         assert!(all.of_controller("cpuacct").is_some() && all.of_controller("memory").is_none());
         assert_eq!(all.of_version_1().count(), 2);
-        let two = groups("a/b", "30 1 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        let two = groups("a/b", &hierarchies("30 1 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"));
         assert_eq!((two.len(), two[0].folder.as_path()), (1, Path::new("/sys/fs/cgroup/a/b")));
     }
 
     #[test]
     fn no_other_groups_are_taken_for_a_containers() {
         for path in ["", "/", "/a", "a/b", "/a/", "/a//b", "/a/../b", "/../a", "/a/./b"] {
-            assert!(Groups::of(path).is_err(), "{path:?}");
+            assert!(Groups::of(path, &[]).is_err(), "{path:?}");
         }
-        assert!(Groups::of("/a/b").is_ok());
+        assert!(Groups::of("/a/b", &[]).is_ok());
     }
 
     #[test]

@@ -1,47 +1,63 @@
 //! Hierarchies of cgroups, as the node has them mounted.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Files `cgroup.procs` of the cgroups in `/proc/PID/cgroup`, by the node's `/proc/self/mountinfo`. A hierarchy that is mounted nowhere has
-/// none: nobody could have put the container into a group of it.
+use serde::{Deserialize, Serialize};
+
+/// A hierarchy, where it is mounted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hierarchy {
+    /// Which of its groups is seen at the top.
+    root: PathBuf,
+    pub(super) at: PathBuf,
+    /// Options of the file system: its controllers, or its name. `None`: version 2.
+    pub(super) controllers: Option<Vec<String>>,
+}
+
+/// All hierarchies in the node's `/proc/self/mountinfo`. That has a line for each mount of each pod, so it is not read for each container.
+pub(super) fn hierarchies(mountinfo: &str) -> Vec<Hierarchy> {
+    mountinfo.lines().filter_map(Hierarchy::of).collect()
+}
+
+/// Those of this node.
+///
+/// # Errors
+/// Its mounts cannot be read.
+pub fn hierarchies_here() -> io::Result<Vec<Hierarchy>> {
+    Ok(hierarchies(&fs::read_to_string("/proc/self/mountinfo")?))
+}
+
+/// Files `cgroup.procs` of the cgroups in `/proc/PID/cgroup`. A hierarchy that is mounted nowhere has none: nobody could have put the container into
+/// a group of it.
 ///
 /// # Errors
 /// A hierarchy is mounted, and this group of it is not to be seen: a command outside of it would have what the container must not.
-pub(crate) fn procs_files(cgroup: &str, mountinfo: &str) -> io::Result<Vec<PathBuf>> {
-    let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::of).collect();
+pub(crate) fn procs_files(cgroup: &str, hierarchies: &[Hierarchy]) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for line in cgroup.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-        let mut theirs = mounts.iter().filter(|m| m.has(controllers)).peekable();
+        let mut theirs = hierarchies.iter().filter(|h| h.has(controllers)).peekable();
         if theirs.peek().is_none() {
             continue;
         }
-        let found = theirs.find_map(|m| Some(Path::new(m.at).join(Path::new(path).strip_prefix(m.root).ok()?)));
+        let found = theirs.find_map(|h| Some(h.at.join(Path::new(path).strip_prefix(&h.root).ok()?)));
         let group = found.ok_or_else(|| io::Error::other(format!("cgroup {line} is mounted nowhere")))?;
         files.push(group.join("cgroup.procs"));
     }
     Ok(files)
 }
 
-/// A hierarchy.
-pub(super) struct Mount<'a> {
-    /// Which of its groups is seen at the top.
-    root: &'a str,
-    pub(super) at: &'a str,
-    /// Options of the file system: its controllers, or its name. `None`: version 2.
-    pub(super) controllers: Option<Vec<&'a str>>,
-}
-
-impl<'a> Mount<'a> {
-    pub(super) fn of(line: &'a str) -> Option<Self> {
+impl Hierarchy {
+    fn of(line: &str) -> Option<Self> {
         let (mount, kind) = line.split_once(" - ")?;
         let mut mount = mount.split(' ').skip(3);
-        let (root, at) = (mount.next()?, mount.next()?);
+        let (root, at) = (mount.next()?.into(), mount.next()?.into());
         let mut kind = kind.split(' ');
         let controllers = match kind.next()? {
-            "cgroup" => Some(kind.nth(1)?.split(',').collect()),
+            "cgroup" => Some(kind.nth(1)?.split(',').map(str::to_owned).collect()),
             "cgroup2" => None,
             _ => return None,
         };
@@ -52,7 +68,7 @@ impl<'a> Mount<'a> {
     fn has(&self, controllers: &str) -> bool {
         match &self.controllers {
             None => controllers.is_empty(),
-            Some(ours) => !controllers.is_empty() && controllers.split(',').all(|c| ours.contains(&c)),
+            Some(ours) => !controllers.is_empty() && controllers.split(',').all(|c| ours.iter().any(|own| own == c)),
         }
     }
 }
@@ -73,21 +89,21 @@ mod tests {
         let groups = "9:pids:/docker/x/pod/c\n8:cpu,cpuacct:/pod/c\n5:rdma:/\n3:cpuset:/pod/c\n1:name=systemd:/a.slice\n0::/pod/c\n";
         let want = ["pids/pod/c", "cpu,cpuacct/pod/c", "cpuset/pod/c", "systemd/a.slice", "unified/pod/c"];
         let want = want.map(|g| Path::new("/sys/fs/cgroup").join(g).join("cgroup.procs"));
-        assert_eq!(procs_files(groups, mounts).expect("all"), want);
+        assert_eq!(procs_files(groups, &hierarchies(mounts)).expect("all"), want);
     }
 
     #[test]
     fn a_group_that_cannot_be_entered_is_not_left_out() {
-        let mounts = "29 25 0:26 /a/b /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n";
-        assert!(procs_files("9:pids:/a/bc/d\n", mounts).unwrap_err().to_string().contains("9:pids:/a/bc/d"));
-        assert!(procs_files("9:pids:/x\n", mounts).is_err());
-        assert_eq!(procs_files("9:pids:/a/b\n", mounts).expect("its top").len(), 1);
+        let mounts = hierarchies("29 25 0:26 /a/b /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n");
+        assert!(procs_files("9:pids:/a/bc/d\n", &mounts).unwrap_err().to_string().contains("9:pids:/a/bc/d"));
+        assert!(procs_files("9:pids:/x\n", &mounts).is_err());
+        assert_eq!(procs_files("9:pids:/a/b\n", &mounts).expect("its top").len(), 1);
     }
 
     #[test]
     fn the_top_of_version_2_is_a_group_like_others() {
-        let mounts = "26 25 0:23 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        let one = |group: &str| procs_files(group, mounts).expect("mounted");
+        let mounts = hierarchies("26 25 0:23 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        let one = |group: &str| procs_files(group, &mounts).expect("mounted");
         assert_eq!(one("0::/\n"), [PathBuf::from("/sys/fs/cgroup/cgroup.procs")]);
         assert_eq!(one("0::/a:b/c\n"), [PathBuf::from("/sys/fs/cgroup/a:b/c/cgroup.procs")]);
         assert!(one("").is_empty());

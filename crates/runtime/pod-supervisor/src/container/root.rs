@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags, mkdirat, openat, symlinkat};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount_bind_recursive, mount_change, unmount};
 
+use super::joined::Joined;
 use super::mounts::{Detached, Options};
 use super::place::{self, Make, Place};
 use super::spec::{Mount, Spec};
@@ -28,7 +29,7 @@ enum Part {
 }
 
 /// Makes the container's root this process's own, with all mounts of the spec. Answers whether `/dev` is one of its own.
-pub(super) fn make(own: &Own, bundle: &Path, spec: &Spec, groups: &Groups) -> io::Result<bool> {
+pub(super) fn make(own: &Own, bundle: &Path, spec: &Spec, groups: &Groups, joined: &mut Joined) -> io::Result<bool> {
     // Nothing of what follows is seen by the node.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     let root = bundle.join(&spec.root.path);
@@ -42,6 +43,10 @@ pub(super) fn make(own: &Own, bundle: &Path, spec: &Spec, groups: &Groups) -> io
     }
     enter(&root).map_err(at(&root))?;
     for (mount, options, part) in &parts {
+        // What is seen there is what was the top when it was mounted.
+        if mount.kind == "cgroup" && joined.is_top {
+            joined.wait()?;
+        }
         put(own, mount, options, part).map_err(at(&mount.destination))?;
     }
     if spec.mounts.iter().any(|m| m.kind == "bind" && place::is(&m.destination, "/dev")) {

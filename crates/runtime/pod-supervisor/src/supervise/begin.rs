@@ -25,7 +25,8 @@ impl Supervisor {
             return Err(io::Error::other(format!("cgroup {cgroup} of a start that failed is not gone yet")));
         }
         self.next += 1;
-        let order = container::Order { id: plan.id.clone(), bundle: plan.bundle.clone(), cgroup };
+        let hierarchies = self.plan.hierarchies.clone();
+        let order = container::Order { id: plan.id.clone(), bundle: plan.bundle.clone(), cgroup, hierarchies };
         let (container, streams) = Container::prepare(plan, &self.run, self.next)?;
         let waits = container.console.as_ref().map(|(_, path)| handle(path)).transpose()?;
         let streams = [streams.stdin, streams.stdout, streams.stderr].into_iter();
@@ -72,7 +73,7 @@ impl Supervisor {
         let mut passed: Vec<BorrowedFd<'_>> = streams.iter().map(AsFd::as_fd).collect();
         passed.push(first.as_fd());
         passed.extend(waits.as_ref().map(AsFd::as_fd));
-        let order = command::Order { id: id.to_owned(), process, cgroups };
+        let order = command::Order { id: id.to_owned(), process, cgroups, hierarchies: self.plan.hierarchies.clone() };
         let entering = Entering::start(Becomes::Command { client }, &order, &passed)?;
         self.entering.push(entering);
         Ok(None)

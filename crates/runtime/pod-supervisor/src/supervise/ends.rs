@@ -221,7 +221,7 @@ impl Supervisor {
     /// What is left of it: its cgroup, or what the OCI runtime still keeps, processes among it.
     pub(super) fn delete(&mut self, id: &str, cgroup: Option<String>) {
         if let Some(cgroup) = cgroup {
-            match Leaving::new(cgroup) {
+            match Leaving::new(cgroup, &self.plan.hierarchies) {
                 Ok(leaving) => self.leaving.push(leaving),
                 Err(e) => self.complain(Some(format!("what is left of {id}: {e}"))),
             }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::cgroups::Groups;
+use crate::cgroups::{Groups, Hierarchy};
 
 /// The cgroup of a container that has ended, or could not be started.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ impl Leaving {
     const LONGEST: Duration = Duration::from_secs(5);
     const PATIENCE: Duration = Duration::from_secs(3);
 
-    pub(super) fn new(cgroup: String) -> io::Result<Self> {
-        let (now, groups) = (Instant::now(), Groups::of(&cgroup)?);
+    pub(super) fn new(cgroup: String, hierarchies: &[Hierarchy]) -> io::Result<Self> {
+        let (now, groups) = (Instant::now(), Groups::of(&cgroup, hierarchies)?);
         Ok(Self { cgroup, groups, next: now, pause: Self::FIRST, deadline: now + Self::PATIENCE })
     }
 

@@ -85,6 +85,7 @@ impl Bed {
             state: dir.path().join("state"),
             namespaces,
             cgroup_procs: Vec::new(),
+            hierarchies: Vec::new(),
             oom_score_adj: None,
         };
         record::write_record(&dir.path().join("pod").join(PLAN), &plan).expect("plan");

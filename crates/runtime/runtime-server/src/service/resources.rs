@@ -92,7 +92,8 @@ async fn running(
         let cgroup = cgroups::of_container(rt, &rt.pod(&record.pod)?.record(), id).unwrap_or_default();
         let refused = |e: io::Error| RuntimeError::Refused(format!("limits of {id} are not changed: {e}"));
         let limits = cgroups::own_limits(resources).map_err(refused)?;
-        let set = move || Ok(Groups::of(&cgroup).and_then(|groups| groups.limit(&limits)));
+        let shared = Arc::clone(rt);
+        let set = move || Ok(Groups::of(&cgroup, &shared.hierarchies).and_then(|groups| groups.limit(&limits)));
         return rt.blocking.run(set).await?.map_err(refused);
     }
     let file = &bundle.join(format!("update-{}.json", &new_id()[..16]));
