@@ -1,6 +1,6 @@
 //! Does bosun run pods on a real containerd, with real images, registries, kills and restarts?
 
-use crate::{conform, outside, setup, workspace};
+use crate::{built, conform, outside, setup, workspace};
 
 mod in_guest;
 mod runtime;
@@ -58,8 +58,7 @@ const ON_RUNC: &str = "(package(pod-supervisor) & test(on_runc::)) | (package(ru
 fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
     setup::check_for_tests(args.embedded)?;
-    let program =
-        if args.built { workspace::built_bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
+    let program = if args.built { built::bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
     let jobs = args.jobs.max(1).to_string();
     let mut command = vec!["nextest", "run", "--ignore-default-filter", "--no-fail-fast", "--test-threads", &jobs];
     let (packages, only) = match package {
@@ -68,9 +67,9 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
         other => (&[package][..], format!("package({other})")),
     };
     command.extend(["--filterset", &only]);
-    // Features of dependencies depend on what is built together.
+    let built = built::tests();
     match args.built {
-        true => command.push("--workspace"),
+        true => command.extend(built.iter().map(String::as_str)),
         false => command.extend(["--tests"].into_iter().chain(packages.iter().flat_map(|name| ["--package", name]))),
     }
     command.extend(args.filter.as_deref());
@@ -80,13 +79,17 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     env.extend(args.embedded.then_some(workspace::ON_OWN_RUNTIME));
     env.extend(newer.as_deref().map(|path| ("TESTBED_CONTAINERD", path)));
     let runs_outside = package == "e2e" && args.filter.as_deref().is_none_or(|f| outside::TEST.contains(f));
-    let outside = runs_outside.then(|| outside::build(&|args| workspace::run("cargo", args))).transpose()?;
+    let build_outside = || match args.built {
+        true => built::program(outside::NAME),
+        false => outside::build(&|args| workspace::run("cargo", args)),
+    };
+    let outside = runs_outside.then(build_outside).transpose()?;
     let outside = outside.map(|p| p.to_string_lossy().into_owned());
     env.extend(outside.as_deref().map(|path| (outside::VARIABLE, path)));
     let runs_remote = package == "e2e" && args.filter.as_deref().is_none_or(|f| REMOTE_TEST.contains(f));
     let remote_probes = || {
         let name = "remote-probes";
-        if args.built { workspace::built(name) } else { workspace::build(name, args.release) }
+        if args.built { built::program(name) } else { workspace::build(name, args.release) }
     };
     let remote = runs_remote.then(remote_probes).transpose()?;
     let remote = remote.map(|p| p.to_string_lossy().into_owned());

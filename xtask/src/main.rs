@@ -4,6 +4,7 @@
 
 mod bed;
 mod bench;
+mod built;
 mod conform;
 mod demo;
 mod e2e;

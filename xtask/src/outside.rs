@@ -10,6 +10,8 @@ use crate::workspace;
 const PAGE: &str = "docs/replace-a-manager.md";
 /// The page's whole program.
 const PROGRAM: &str = "docs/examples/replaced-probes/src/main.rs";
+/// What the page's manifest calls it.
+pub(crate) const NAME: &str = "my-node";
 /// What stands in the page's manifest for a place that everybody has to fill in.
 const PLACE: &str = "git = \"URL OF THIS REPOSITORY\"";
 /// The end-to-end test that runs the program as a node, and what tells it where that is.
@@ -44,7 +46,7 @@ impl Drop for Folder {
 pub(crate) fn build(cargo: &dyn Fn(&[&str]) -> anyhow::Result<()>) -> anyhow::Result<PathBuf> {
     let (root, target) = (workspace::root(), workspace::target_dir()?);
     let page = std::fs::read_to_string(root.join(PAGE)).context(PAGE)?;
-    let (manifest, name) = manifest(&page, &root)?;
+    let manifest = manifest(&page, &root)?;
     let folder = Folder::new()?;
     let own = folder.0.join("Cargo.toml");
     std::fs::create_dir(folder.0.join("src"))?;
@@ -55,7 +57,7 @@ pub(crate) fn build(cargo: &dyn Fn(&[&str]) -> anyhow::Result<()>) -> anyhow::Re
     let alike = alike(&workspace::metadata()?);
     let alike: Vec<&str> = alike.iter().flat_map(|setting| ["--config", setting]).collect();
     cargo(&[&alike[..], &["build", "--offline", "--manifest-path", &own, "--target-dir", &into]].concat())?;
-    Ok(target.join("debug").join(name))
+    Ok(target.join("debug").join(NAME))
 }
 
 /// Settings with which packages are built as they are within this workspace, so that they are not built again: its own with lines in their
@@ -67,14 +69,13 @@ fn alike(workspace: &cargo_metadata::Metadata) -> Vec<String> {
     std::iter::once("profile.dev.debug=false".to_owned()).chain(own).collect()
 }
 
-/// The page's manifest with this workspace in its place, and the package's name.
-fn manifest(page: &str, root: &Path) -> anyhow::Result<(String, String)> {
+/// The page's manifest with this workspace in its place.
+fn manifest(page: &str, root: &Path) -> anyhow::Result<String> {
     let begin = page.split_once("```toml\n").with_context(|| format!("{PAGE} has no manifest"))?.1;
     let text = begin.split_once("```").context("the manifest has no end")?.0;
     let (before, after) = text.split_once(PLACE).with_context(|| format!("the manifest has no `{PLACE}`"))?;
-    let name = text.lines().find_map(|l| l.strip_prefix("name = \"")?.strip_suffix('"')).context("no name")?;
     let crates = root.join("crates/app/bosun");
-    Ok((format!("{before}path = \"{}\"{after}", crates.display()), name.to_owned()))
+    Ok(format!("{before}path = \"{}\"{after}", crates.display()))
 }
 
 #[cfg(test)]
@@ -87,8 +88,8 @@ mod tests {
 
     #[test]
     fn the_manifest_of_the_page_is_one() {
-        let (text, name) = manifest(&read(PAGE), Path::new("/here")).unwrap();
-        assert_eq!(name, "my-node");
+        let text = manifest(&read(PAGE), Path::new("/here")).unwrap();
+        assert!(text.contains(&format!("\nname = \"{NAME}\"\n")), "{text}");
         assert!(text.contains("bosun = { path = \"/here/crates/app/bosun\" }\n"), "{text}");
         assert!(manifest("```toml\n[package]\n```", Path::new("/")).is_err());
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use crate::workspace::{self, has};
-use crate::{outside, setup};
+use crate::{built, outside, setup};
 
 mod failures;
 mod log;
@@ -112,7 +112,7 @@ fn fast_steps(steps: &Steps, args: &Args) {
         deny(&|| advisories(log, args.require_advisories))
     });
     if args.fast {
-        steps.step("clippy", LINTS, &|log| clippy(log, &[]));
+        steps.step("clippy", LINTS, &clippy);
     }
     steps.step("tests", "do the fast tests pass, layers and tidy among them?", &|log| fast_tests(log, args.fast));
     if args.fast {
@@ -127,11 +127,14 @@ fn fast_steps(steps: &Steps, args: &Args) {
 
 /// What builds for itself alone runs beside those that have been built.
 fn slow_steps(steps: &Steps, args: &Args) {
+    let noted = if args.fast { None } else { note(&steps.folder) };
+    let noted: Vec<(&str, &str)> = noted.iter().map(|folder| (built::FOLDER, folder.as_str())).collect();
     let slow = |log: &Log, commands: &[&[&str]]| -> anyhow::Result<Outcome> {
         if args.fast {
             return Ok(Outcome::LeftOut("--fast"));
         }
-        commands.iter().try_for_each(|command| log.run("cargo", &[&["xtask"], *command].concat()))?;
+        let own = std::env::current_exe().context("this program's path")?;
+        commands.iter().try_for_each(|command| log.run_with(&own.to_string_lossy(), command, &noted))?;
         Ok(Outcome::Passed)
     };
     let unfit = testbed::unfit_processor();
@@ -151,9 +154,7 @@ fn slow_steps(steps: &Steps, args: &Args) {
             let _ = ready.send(());
             if !args.fast {
                 steps.beside("doc", EXAMPLES, &doctests);
-                steps.beside("clippy", LINTS, &|log| {
-                    clippy(log, &["--target-dir", &workspace::target_dir()?.join("clippy").to_string_lossy()])
-                });
+                steps.beside("clippy", LINTS, &clippy);
             }
             steps.beside(
                 "cgroups-rs",
@@ -192,10 +193,19 @@ fn slow_steps(steps: &Steps, args: &Args) {
     });
 }
 
-/// `target`: a folder of its own, where it runs beside others that build.
-fn clippy(log: &Log, target: &[&str]) -> anyhow::Result<Outcome> {
-    let all = ["clippy", "--workspace", "--all-targets", "--features", "cluster/kubelet"];
-    cargo(log, &[&all, target, &["--", "-D", "warnings"]].concat())
+/// Notes what was built in a folder, so that it can be run while cargo builds something else.
+fn note(folder: &Path) -> Option<String> {
+    match built::note(folder) {
+        Ok(()) => Some(folder.to_string_lossy().into_owned()),
+        Err(e) => {
+            println!("cargo is asked for tests on real runtimes, and they wait while it builds: {e:#}");
+            None
+        }
+    }
+}
+
+fn clippy(log: &Log) -> anyhow::Result<Outcome> {
+    cargo(log, &["clippy", "--workspace", "--all-targets", "--features", "cluster/kubelet", "--", "-D", "warnings"])
 }
 
 fn cgroups_rs(log: &Log) -> anyhow::Result<Outcome> {

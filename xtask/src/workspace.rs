@@ -58,23 +58,6 @@ pub(crate) fn run_with(program: &str, args: &[&str], env: &[(&str, &str)]) -> an
     Ok(())
 }
 
-/// The daemon as the last build of the whole workspace left it.
-pub(crate) fn built_bosun() -> anyhow::Result<PathBuf> {
-    if let Some(given) = std::env::var_os("BOSUN_BIN") {
-        return Ok(given.into());
-    }
-    built("bosun")
-}
-
-/// A program as the last build of the whole workspace left it; its package has a test that runs it.
-pub(crate) fn built(name: &str) -> anyhow::Result<PathBuf> {
-    let program = target_dir()?.join("debug").join(name);
-    if !program.is_file() {
-        bail!("{} is not built: `cargo xtask test` does, or leave out --built", program.display());
-    }
-    Ok(program)
-}
-
 /// Builds the daemon and returns the program.
 pub(crate) fn build_bosun(release: bool) -> anyhow::Result<PathBuf> {
     if let Some(given) = std::env::var_os("BOSUN_BIN") {

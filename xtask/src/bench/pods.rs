@@ -53,7 +53,7 @@ pub(super) fn wait_running(bosun: &Bosun, count: usize, limit: Duration) -> anyh
             return Ok(());
         }
         // Asking costs processor time that the starts need.
-        idle(Duration::from_millis(if count > 30 { 200 } else { 10 }));
+        idle(Duration::from_millis(if count > 30 { 200 } else { 40 }));
         Err(format!("{shown} run\n{}", bosun.log()))
     })?;
     Ok(())

@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 use super::runtime::{PYTHON_TEST, REMOTE_TEST, Runtime, check_nextest};
-use crate::{guest, outside, workspace};
+use crate::{built, guest, outside, workspace};
 
 /// Everything takes so many times as long there, on a machine that does something else as well.
 const PATIENCE: &str = "8";
@@ -34,8 +34,7 @@ const NOT_THERE: &[(&str, &str)] = &[
 pub(super) fn run(args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
     guest::bring(false)?;
-    let program =
-        if args.built { workspace::built_bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
+    let program = if args.built { built::bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
     for (name, why) in NOT_THERE {
         eprintln!("  not run  {name}: {why}");
     }
@@ -45,11 +44,11 @@ pub(super) fn run(args: &Runtime) -> anyhow::Result<()> {
     let filter = filter(args.embedded);
     let mut command = vec!["nextest", "run", "--profile", "guest", "--ignore-default-filter", "--no-fail-fast"];
     command.extend(["--test-threads", &jobs, "--filterset", &filter]);
-    command.extend(if args.built {
-        ["--workspace"].as_slice()
-    } else {
-        ["--package", "e2e", "--package", "runtime-server", "--tests"].as_slice()
-    });
+    let built = built::tests();
+    match args.built {
+        true => command.extend(built.iter().map(String::as_str)),
+        false => command.extend(["--package", "e2e", "--package", "runtime-server", "--tests"]),
+    }
     command.extend(args.filter.as_deref());
     let program = program.to_string_lossy();
     let variable = runner_variable();

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, bail};
 
+use crate::built;
 use crate::workspace::{self, has};
 
 /// What `cargo xtask test` runs of them: parts of names. All together must take at most 8 minutes, image left out.
@@ -37,11 +38,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         bail!("the tests need a process each: `cargo install --locked cargo-nextest`");
     }
     super::bring(false)?;
-    let program =
-        if args.built { workspace::built_bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
+    let program = if args.built { built::bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
     let (program, cuts, jobs) = (program.to_string_lossy(), args.cuts.to_string(), args.jobs.max(1).to_string());
-    let of: &[&str] =
-        if args.built { &["--workspace", "--filterset", "package(guest)"] } else { &["--package", "guest", "--tests"] };
+    let built = built::tests();
+    let built: Vec<&str> = built.iter().map(String::as_str).chain(["--filterset", "package(guest)"]).collect();
+    let of: &[&str] = if args.built { &built } else { &["--package", "guest", "--tests"] };
     let mut command = vec!["nextest", "run", "--ignore-default-filter", "--no-fail-fast", "--test-threads", &jobs];
     command.extend(of);
     command.extend(args.filter.as_deref());

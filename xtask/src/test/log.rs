@@ -50,11 +50,19 @@ impl Log {
     /// # Errors
     /// It cannot be started, or fails.
     pub(super) fn run(&self, program: &str, args: &[&str]) -> anyhow::Result<()> {
+        self.run_with(program, args, &[])
+    }
+
+    /// As [`Log::run`], with environment variables.
+    ///
+    /// # Errors
+    /// It cannot be started, or fails.
+    pub(super) fn run_with(&self, program: &str, args: &[&str], env: &[(&str, &str)]) -> anyhow::Result<()> {
         let log = File::options().append(true).open(&self.path).with_context(|| self.path.display().to_string())?;
         let (said, both) = std::io::pipe()?;
         let words = [&["nice", "-n", "19", program][if self.is_beside { 0 } else { 3 }..], args].concat();
         let mut command = workspace::command(words[0]);
-        command.args(&words[1..]).stdout(both.try_clone()?).stderr(both);
+        command.args(&words[1..]).envs(env.iter().copied()).stdout(both.try_clone()?).stderr(both);
         let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
         // Our copies of the writing end go, so that the pipe ends with the child.
         drop(command);
