@@ -48,6 +48,14 @@ pub(crate) fn build(cargo: &dyn Fn(&[&str]) -> anyhow::Result<()>) -> anyhow::Re
     let page = std::fs::read_to_string(root.join(PAGE)).context(PAGE)?;
     let manifest = manifest(&page, &root)?;
     let folder = Folder::new()?;
+    // One of an earlier build is not taken for it.
+    let program = target.join("debug").join(NAME);
+    match std::fs::remove_file(&program) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(e).with_context(|| program.display().to_string());
+        }
+        _ => {}
+    }
     let own = folder.0.join("Cargo.toml");
     std::fs::create_dir(folder.0.join("src"))?;
     std::fs::write(&own, manifest)?;
@@ -57,7 +65,7 @@ pub(crate) fn build(cargo: &dyn Fn(&[&str]) -> anyhow::Result<()>) -> anyhow::Re
     let alike = alike(&workspace::metadata()?);
     let alike: Vec<&str> = alike.iter().flat_map(|setting| ["--config", setting]).collect();
     cargo(&[&alike[..], &["build", "--offline", "--manifest-path", &own, "--target-dir", &into]].concat())?;
-    Ok(target.join("debug").join(NAME))
+    Ok(program)
 }
 
 /// Settings with which packages are built as they are within this workspace, so that they are not built again: its own with lines in their

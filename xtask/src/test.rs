@@ -127,13 +127,15 @@ fn fast_steps(steps: &Steps, args: &Args) {
 
 /// What builds for itself alone runs beside those that have been built.
 fn slow_steps(steps: &Steps, args: &Args) {
+    // Now: somebody may build another one meanwhile.
+    let own = std::env::current_exe().ok();
     let noted = if args.fast { None } else { note(&steps.folder) };
     let noted: Vec<(&str, &str)> = noted.iter().map(|folder| (built::FOLDER, folder.as_str())).collect();
     let slow = |log: &Log, commands: &[&[&str]]| -> anyhow::Result<Outcome> {
         if args.fast {
             return Ok(Outcome::LeftOut("--fast"));
         }
-        let own = std::env::current_exe().context("this program's path")?;
+        let own = own.as_deref().context("this program's own path is not known")?;
         commands.iter().try_for_each(|command| log.run_with(&own.to_string_lossy(), command, &noted))?;
         Ok(Outcome::Passed)
     };

@@ -11,8 +11,10 @@ use futures::stream::LocalBoxStream;
 pub enum Change {
     /// A file was made but perhaps not written yet.
     Created(OsString),
-    /// A file was written, moved in, or its attributes changed.
+    /// A file was written whole, or moved in.
     Written(OsString),
+    /// A file's attributes changed: it may be readable now.
+    Touched(OsString),
     /// A file was removed or moved away.
     Gone(OsString),
     /// Something changed that no name tells: list everything.

@@ -198,7 +198,7 @@ impl FolderSource {
         for change in changes {
             match change {
                 Ok(Change::Created(name)) => self.note_change(name, false),
-                Ok(Change::Written(name) | Change::Gone(name)) => self.note_change(name, true),
+                Ok(Change::Written(name) | Change::Touched(name) | Change::Gone(name)) => self.note_change(name, true),
                 Ok(Change::Everything) => self.list_due = true,
                 Ok(Change::PathGone) => good = false,
                 Err(error) => {

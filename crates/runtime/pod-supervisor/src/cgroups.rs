@@ -10,6 +10,7 @@ mod resources;
 mod unified;
 
 pub use groups::Groups;
-pub(crate) use hierarchies::procs_files;
+pub(crate) use groups::put_into;
 pub use hierarchies::{Hierarchy, hierarchies_here};
+pub(crate) use hierarchies::{has_all, procs_files};
 pub use resources::{Resources, Rule};

@@ -11,8 +11,8 @@
 //! that lead out are closed with the start of the command.
 
 use std::convert::Infallible;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use rustix::thread::ThreadNameSpaceType;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroups::{Hierarchy, procs_files};
+use crate::cgroups::{Hierarchy, has_all, hierarchies_here, procs_files, put_into};
 use crate::helper::{self, Own, Settled, at, receive, receive_next};
 use crate::process::{self, Process};
 use crate::terminal::Terminal;
@@ -43,7 +43,7 @@ pub(crate) struct Order {
 }
 
 /// Begins the command that its standard input, a socket, tells of: what is to be done on the node's side, and all namespaces of the container but
-/// the one of mounts. A PID namespace is for children, so another process goes on ([`enter`]); the number of that is told.
+/// those of mounts and cgroups. A PID namespace is for children, so another process goes on ([`enter`]); the number of that is told.
 ///
 /// # Errors
 /// What it is was told over the socket, in the words of `runc`.
@@ -71,32 +71,30 @@ fn begin(told: &UnixStream) -> io::Result<()> {
     let open = || File::open(&order.process).map_err(at(&order.process));
     let process: Process = process::read(open()?).map_err(at(&order.process))?;
     let ([input, output, error, container], terminal) = helper::split(passed, process.terminal)?;
-    // Opened before the container's cgroups are all that this process may reach (`nsdelegate`).
-    let open_group = |path: PathBuf| match OpenOptions::new().write(true).open(&path) {
-        Ok(file) => Ok((file, path)),
-        Err(e) => Err(at(&path)(e)),
-    };
-    let groups = procs_files(&order.cgroups, &order.hierarchies)?;
-    let groups = groups.into_iter().map(open_group).collect::<io::Result<Vec<_>>>()?;
+    let groups = command_groups(&order)?;
     if let Some(score) = process.oom_score_adj {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
     }
     helper::join_keyring(&order.id, false)?;
     let (tty, process) = (process.terminal, OwnedFd::from(open()?));
-    // All but its mounts: this program's file is among those of the node.
+    // Not its mounts: this program's file is among those of the node. Nor its cgroups: who has those as the top moves nobody into them (`nsdelegate`).
     let namespaces = ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
         | ThreadNameSpaceType::NETWORK
-        | ThreadNameSpaceType::CONTROL_GROUP
         | ThreadNameSpaceType::PROCESS_ID;
     rustix::thread::move_into_thread_name_spaces(container.as_fd(), namespaces)?;
     let passed = [&input, &output, &error, &container, &process];
     // Before it is the command: from then on whoever ends the container ends it, too.
-    let settle = |pid: u32| {
-        let join = |(mut file, path): (File, PathBuf)| file.write_all(pid.to_string().as_bytes()).map_err(at(&path));
-        groups.into_iter().try_for_each(join)
-    };
+    let settle = |pid: u32| groups.iter().try_for_each(|file| put_into(file, pid));
     helper::go_on("enter", &tty, &passed, told, terminal.as_ref(), settle)
+}
+
+/// Where the command is moved into the container's cgroups. One of a hierarchy that was mounted after the server had looked is among them.
+fn command_groups(order: &Order) -> io::Result<Vec<PathBuf>> {
+    match has_all(&order.cgroups, &order.hierarchies) {
+        true => procs_files(&order.cgroups, &order.hierarchies),
+        false => procs_files(&order.cgroups, &hierarchies_here()?),
+    }
 }
 
 /// The container's side, to the end.
@@ -119,5 +117,6 @@ fn become_command(
     }
     drop(own);
     settled.wait()?;
+    rustix::thread::move_into_thread_name_spaces(container.as_fd(), ThreadNameSpaceType::CONTROL_GROUP)?;
     process::become_process(&process, last_capability, streams, told)
 }

@@ -2,9 +2,9 @@
 //!
 //! Only where nothing is asked for that an OCI runtime has to do (`container_spec::is_plain_container` decides that): no seccomp profile, no label
 //! or profile of a security module, no users of the pod's own, a PID namespace of the container's own. What is left is what
-//! `runc run` does. The supervisor waits for none of it: it starts `start`, which is a process of the node's until its end: it makes and joins the
-//! cgroup, joins the pod's namespaces, and starts `first`, process 1 of a PID namespace, which makes the container's mounts around itself
-//! and then becomes its program.
+//! `runc run` does. The supervisor waits for none of it: it starts `start`, which is a process of the node's until its end: it makes the
+//! cgroup, joins the pod's namespaces, and starts `first`, process 1 of a PID namespace, which makes the container's mounts around itself,
+//! is moved into the cgroup meanwhile, and then becomes its program.
 //!
 //! Files of the image, and of volumes that other containers write to at the same time, are not trusted: sources of mounts are opened on the node's side,
 //! then the container's root becomes the root, and from then on no path leads out of it, as nothing that this process has open does ([`Own`]); what is

@@ -80,7 +80,7 @@ pub(crate) fn go_on<T: Serialize>(
     settle(next.id())?;
     match line.write_all(SETTLED) {
         // It has ended, and said why.
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(e) if [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&e.kind()) => Ok(()),
         other => other,
     }
 }
@@ -116,8 +116,8 @@ pub(crate) fn guard() -> io::Result<()> {
 /// Tells why it comes to nothing: `what` failed.
 pub(crate) fn say_failed(mut told: &UnixStream, what: &str, failed: &io::Error) {
     let words = format!("{what} failed: unable to start container process: {failed}");
-    // Whoever would read it may be gone.
-    let _ = told.write_all(&words.as_bytes()[..words.len().min(MAX_ORDER)]);
+    // Whoever would read it may be gone. Who makes its cgroups may have failed, too.
+    let _ = told.write_all(&[&words.as_bytes()[..words.len().min(MAX_ORDER)], b"\n"].concat());
 }
 
 /// Splits what was passed into what always is, and the socket that waits for the terminal, if the process is to have one.

@@ -1,5 +1,6 @@
 //! Where the cgroups of a pod are.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use host_linux::{DeviceKind, DeviceRule};
@@ -30,26 +31,40 @@ fn folder(rt: &Runtime, cgroup: &str) -> PathBuf {
     hierarchy(rt).join(cgroup.trim_start_matches('/'))
 }
 
-/// `cgroup.procs` of a cgroup, where a supervisor is to be.
+/// `cgroup.procs` of a cgroup, where a supervisor is to be. A node without that hierarchy has none.
 pub(crate) fn procs_files(rt: &Runtime, cgroup: &str) -> Vec<PathBuf> {
-    // Memory is what a supervisor uses; each further hierarchy of version 1 costs a wait of the kernel's per pod.
-    vec![folder(rt, cgroup).join("cgroup.procs")]
+    // Memory is what a supervisor uses; each further hierarchy of version 1 would cost a wait of the kernel's per pod.
+    let is_mounted = rt.hierarchies.iter().any(|h| h.is_at(hierarchy(rt)));
+    if is_mounted { vec![folder(rt, cgroup).join("cgroup.procs")] } else { Vec::new() }
 }
 
-/// Makes the cgroup of a supervisor where that is to be.
-pub(crate) fn make_for_supervisor(rt: &Runtime, cgroup: &str) -> Done<()> {
+/// Makes the cgroup of a supervisor where that is to be; answers its [`procs_files`].
+pub(crate) fn make_for_supervisor(rt: &Runtime, cgroup: &str) -> Done<Vec<PathBuf>> {
+    let files = procs_files(rt, cgroup);
     if rt.handlers.node().cgroup_v2 {
-        return Ok(rt.cgroups.create(cgroup)?);
+        rt.cgroups.create(cgroup)?;
+    } else if !files.is_empty() {
+        let folder = folder(rt, cgroup);
+        std::fs::create_dir_all(&folder).at("make", &folder)?;
     }
-    let folder = folder(rt, cgroup);
-    std::fs::create_dir_all(&folder).at("make", &folder)
+    Ok(files)
 }
 
 /// Moves a supervisor into its cgroup, with all that it starts from then on. The kernel waits some ten milliseconds for all processors where nobody
 /// was moved just before: here while there is other work, so that containers need not wait when they are moved.
-pub(crate) fn join(pid: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
-    let pid = pid.ok_or(SupervisorError::Gone)?.to_string();
-    procs_files.iter().try_for_each(|file| std::fs::write(file, &pid).at("move a supervisor by", file))
+pub(crate) fn join(supervisor: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
+    let pid = supervisor.ok_or(SupervisorError::Gone)?.to_string();
+    let join = |file: &PathBuf| std::fs::OpenOptions::new().write(true).open(file)?.write_all(pid.as_bytes());
+    procs_files.iter().try_for_each(|file| join(file).at("move a supervisor by", file))
+}
+
+/// As [`join`], unless it is in it.
+pub(crate) fn join_if_outside(supervisor: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
+    let pid = supervisor.ok_or(SupervisorError::Gone)?.to_string();
+    let is_outside =
+        |file: &&PathBuf| std::fs::read_to_string(file).is_ok_and(|inside| !inside.lines().any(|line| line == pid));
+    let outside: Vec<PathBuf> = procs_files.iter().filter(is_outside).cloned().collect();
+    join(supervisor, &outside)
 }
 
 /// The cgroup that such a file is of.

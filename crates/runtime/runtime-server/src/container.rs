@@ -128,7 +128,7 @@ fn make(
     let options = &rt.options;
     let folder = options.containers_root(&record.pod).join(&record.id);
     crate::options::private_dir(&folder)?;
-    record.write_begun(options)?;
+    record.write(options)?;
     rt.images.hold(image, &volumes.images(), &record.id)?;
     let bundle = options.bundle(&record.pod, &record.id);
     let users = users::range(&sandbox.config)?;
@@ -143,7 +143,10 @@ fn make(
         let groups = user.additional_gids().clone().unwrap_or_default();
         record.user = User { uid: user.uid(), gid: user.gid(), groups };
     }
-    record.write(options)?;
+    // Who it is takes the image's own files to know, which are there since the record is.
+    if record.user != User::default() {
+        record.write(options)?;
+    }
     // Last, and whole: by it a container that is made is told from one over whose making this process died. Not flushed, as records
     // are: no bundle outlives a boot.
     let (path, half) = (bundle.join(CONFIG), bundle.join("config.json.tmp"));

@@ -116,12 +116,6 @@ impl SandboxRecord {
 }
 
 impl ContainerRecord {
-    /// Writes the record of one that is being made: by it what was begun is taken down, which after a power cut is done without.
-    pub(crate) fn write_begun(&self, options: &Options) -> Done<()> {
-        let path = options.containers_root(&self.pod).join(&self.id).join(CONTAINER);
-        write_passing_record(&path, self).at("write", &path)
-    }
-
     /// Writes the record.
     pub(crate) fn write(&self, options: &Options) -> Done<()> {
         let path = options.containers_root(&self.pod).join(&self.id).join(CONTAINER);

@@ -123,7 +123,10 @@ fn is_half_made(rt: &Runtime, record: &ContainerRecord) -> bool {
 async fn take_up(rt: &Arc<Runtime>, pod: &Arc<Pod>) {
     match pod.record().stage {
         PodStage::Ready => match follow::follow(rt, pod).await {
-            Ok(line) => follow::spawn(rt, pod, Some(line)),
+            Ok(line) => {
+                sandbox::join_again(rt, pod, line.peer()).await;
+                follow::spawn(rt, pod, Some(line));
+            }
             Err(e @ SupervisorError::Gone) => follow::lost(rt, pod, &e).await,
             Err(e) => {
                 warn!(pod = pod.id, "the supervisor is there and does not answer; it is asked again: {e}");

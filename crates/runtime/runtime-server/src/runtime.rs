@@ -10,6 +10,7 @@ use host_linux::{LinuxCgroups, LinuxStats};
 use pod_supervisor::SOCKET;
 use pod_supervisor::cgroups::{Hierarchy, hierarchies_here};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::blocking::Blocking;
 use crate::error::{At, Done, RuntimeError};
@@ -32,6 +33,8 @@ pub(crate) struct Pod {
     pub(crate) work: tokio::sync::Mutex<()>,
     /// Held by whoever writes its record; whether that is over, as its folder goes.
     writing: tokio::sync::Mutex<bool>,
+    /// Its supervisor is being moved into its cgroup.
+    joining: tokio::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A container.
@@ -92,7 +95,22 @@ impl Pod {
             record: Mutex::new(record),
             work: tokio::sync::Mutex::default(),
             writing: tokio::sync::Mutex::default(),
+            joining: tokio::sync::Mutex::default(),
         })
+    }
+
+    /// Its supervisor is being moved into its cgroup, until this ends.
+    pub(crate) async fn joins(&self, joining: impl Future<Output = ()> + Send + 'static) {
+        *self.joining.lock().await = Some(tokio::spawn(joining));
+    }
+
+    /// Waits until nobody moves its supervisor.
+    pub(crate) async fn joined(&self) {
+        let mut joining = self.joining.lock().await;
+        if let Some(task) = joining.take() {
+            // One that panicked has been told of.
+            let _ = task.await;
+        }
     }
 
     /// From here on its record is not written any more: its folder goes.

@@ -17,7 +17,6 @@ use host_linux::{LinuxFs, LinuxMounts};
 use pod_supervisor::wire::Request;
 use pod_supervisor::{NAMESPACE_FILES, NAMESPACES, NamespacePlan, PLAN, PodPlan, record};
 use ports::host::{CgroupFs, HostFs, Mounter};
-use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::error::{At, Done, RuntimeError};
@@ -25,7 +24,7 @@ use crate::handlers::Handler;
 use crate::network::PodNetwork;
 use crate::records::{PodStage, SandboxRecord};
 use crate::runtime::{Pod, Runtime, new_id};
-use crate::supervisor::{self, SupervisorError};
+use crate::supervisor::{self, Starting, SupervisorError};
 use crate::{cgroups, container, follow, pod_files, users};
 
 /// What a kubelet gives the process that holds a sandbox: it goes last.
@@ -81,23 +80,29 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     for dir in [rt.options.containers_root(&pod.id), rt.options.pod_run(&pod.id).join("c")] {
         crate::options::private_dir(&dir)?;
     }
-    let starting = supervisor::begin(&rt.supervisor, &rt.options.pod_run(&pod.id))?;
+    let mut starting = supervisor::begin(&rt.supervisor, &rt.options.pod_run(&pod.id))?;
     let (shared, this) = (Arc::clone(rt), pod.record());
     let procs = rt.blocking.run(move || begin(&shared, &this)).await?;
-    let joined = join(rt, &pod.id, starting.pid(), procs.clone());
-    let (shared, this) = (Arc::clone(rt), pod.record());
-    rt.blocking.run(move || prepare(&shared, &this, procs)).await?;
-    let record = pod.record();
-    // Process 1 of the pod has to be in its cgroup from its beginning.
-    if record.namespaces().pid() == v1::NamespaceMode::Pod {
-        joined.await.map_err(|e| RuntimeError::Refused(format!("the runtime is ending: {e}")))??;
-    }
-    let started = starting.ready().await?;
-    if !record.host_network() {
-        let namespace = rt.options.pod_run(&pod.id).join(NAMESPACES).join("net");
-        let network = rt.networks.add(&pod.id, &record.config, &namespace).await?;
-        pod.change(|r| r.network = network);
-    }
+    let (shared, pid, to) = (Arc::clone(rt), starting.pid(), procs.clone());
+    let join = async move { shared.blocking.run(move || cgroups::join(pid, &to)).await };
+    let started = if pod.record().namespaces().pid() == v1::NamespaceMode::Pod {
+        // Process 1 of the pod has to be in its cgroup from its beginning.
+        join.await?;
+        bring_up(rt, pod, &mut starting, procs).await?
+    } else {
+        let joining = tokio::spawn(join);
+        let started = bring_up(rt, pod, &mut starting, procs).await;
+        let id = pod.id.clone();
+        pod.joins(async move {
+            if let Ok(Err(e)) = joining.await {
+                warn!(pod = id, "its supervisor is not in its cgroup: {e}");
+            }
+            // Not reaped before: until then its number is nobody else's.
+            drop(starting);
+        })
+        .await;
+        started?
+    };
     let ready = pod.change(|r| r.stage = PodStage::Ready);
     // In memory: it must outlive this process, but not the machine. The record on the disk follows.
     ready.write_ready(&rt.options)?;
@@ -116,17 +121,31 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
 fn begin(rt: &Runtime, sandbox: &SandboxRecord) -> Done<Vec<PathBuf>> {
     sandbox.write(&rt.options)?;
     let Some(cgroup) = cgroups::of_sandbox(sandbox) else { return Ok(Vec::new()) };
-    cgroups::make_for_supervisor(rt, &cgroup)?;
-    Ok(cgroups::procs_files(rt, &cgroup))
+    cgroups::make_for_supervisor(rt, &cgroup)
 }
 
-/// Has the supervisor moved into its cgroup, which takes a while.
-fn join(rt: &Arc<Runtime>, pod: &str, supervisor: Option<u32>, procs: Vec<PathBuf>) -> JoinHandle<Done<()>> {
-    let (blocking, pod) = (rt.blocking.clone(), pod.to_owned());
-    tokio::spawn(async move {
-        let joined = blocking.run(move || cgroups::join(supervisor, &procs)).await;
-        joined.inspect_err(|e| warn!(pod, "its supervisor is not in its cgroup: {e}"))
-    })
+/// All that a supervisor needs, and its network; answers its number.
+async fn bring_up(rt: &Arc<Runtime>, pod: &Pod, starting: &mut Starting, procs: Vec<PathBuf>) -> Done<u32> {
+    let record = pod.record();
+    let (shared, this) = (Arc::clone(rt), record.clone());
+    rt.blocking.run(move || prepare(&shared, &this, procs)).await?;
+    let started = starting.ready().await?;
+    if !record.host_network() {
+        let namespace = rt.options.pod_run(&pod.id).join(NAMESPACES).join("net");
+        let network = rt.networks.add(&pod.id, &record.config, &namespace).await?;
+        pod.change(|r| r.network = network);
+    }
+    Ok(started)
+}
+
+/// Moves a supervisor that a server before this one has started into its cgroup, if that could not any more.
+pub(crate) async fn join_again(rt: &Arc<Runtime>, pod: &Pod, supervisor: Option<u32>) {
+    let Some(cgroup) = cgroups::of_sandbox(&pod.record()) else { return };
+    let (shared, id) = (Arc::clone(rt), pod.id.clone());
+    let join = move || cgroups::join_if_outside(supervisor, &cgroups::procs_files(&shared, &cgroup));
+    if let Err(e) = rt.blocking.run(join).await {
+        warn!(pod = id, "its supervisor is not in its cgroup: {e}");
+    }
 }
 
 /// Files; last the plan, for which the supervisor waits.
@@ -200,6 +219,7 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
 
 /// Undoes all that runs. The pod's lock is held.
 pub(crate) async fn take_down(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
+    pod.joined().await;
     // From here on the end of the supervisor is no surprise.
     pod.change(|r| r.stage = PodStage::NotReady);
     crate::records::remove_ready(&rt.options, &pod.id)?;

@@ -25,7 +25,10 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     if record.state() != v1::ContainerState::ContainerCreated {
         return Err(RuntimeError::Refused(format!("container {id:?} was started already")));
     }
-    let sandbox = rt.pod(&record.pod)?.record();
+    let pod = rt.pod(&record.pod)?;
+    // What the supervisor starts is in its cgroup, by which it is found should that die.
+    pod.joined().await;
+    let sandbox = pod.record();
     let bundle = rt.options.bundle(&record.pod, &record.id);
     let cgroup = match starts_by_itself(rt, &sandbox) {
         true => match own_cgroup(rt, &container, &bundle).await {

@@ -82,6 +82,11 @@ impl Line {
         Ok(Self { stream, incoming: Vec::new() })
     }
 
+    /// The number of the supervisor.
+    pub(crate) fn peer(&self) -> Option<u32> {
+        self.stream.peer_cred().ok()?.pid()?.try_into().ok()
+    }
+
     /// The next answer.
     pub(crate) async fn answer(&mut self) -> Result<Answer, SupervisorError> {
         loop {
@@ -204,7 +209,7 @@ impl Starting {
     }
 
     /// Tells it that the plan is there, and waits until it takes commands. Answers its number.
-    pub(crate) async fn ready(mut self) -> Result<u32, SupervisorError> {
+    pub(crate) async fn ready(&mut self) -> Result<u32, SupervisorError> {
         let pid = self.child.id().ok_or(SupervisorError::Gone)?;
         drop(self.child.stdin.take());
         let mut out = self.child.stdout.take().ok_or(SupervisorError::Gone)?;

@@ -40,6 +40,7 @@ fn change(event: Event<OsString>) -> Change {
     match event.name {
         Some(name) if event.mask.contains(EventMask::CREATE) => Change::Created(name),
         Some(name) if event.mask.intersects(EventMask::DELETE | EventMask::MOVED_FROM) => Change::Gone(name),
+        Some(name) if event.mask.contains(EventMask::ATTRIB) => Change::Touched(name),
         Some(name) => Change::Written(name),
         // A single file that is watched itself, or an overflow of the queue.
         None => Change::Everything,

@@ -62,8 +62,7 @@ impl Groups {
 
     /// Moves a process into them.
     pub(crate) fn take_in(&self, pid: u32) -> io::Result<()> {
-        let files = self.0.iter().map(|g| g.folder.join("cgroup.procs"));
-        files.into_iter().try_for_each(|file| fs::write(&file, pid.to_string()).map_err(at(&file)))
+        self.0.iter().try_for_each(|g| put_into(&g.folder.join("cgroup.procs"), pid))
     }
 
     /// Removes them, with what a container has made below. What is in them is killed: the start may have failed after its process had begun.
@@ -123,6 +122,11 @@ fn groups(below: &str, hierarchies: &[Hierarchy]) -> Vec<Group> {
 /// Writes a file of a cgroup, which is there or is not: to make one is refused with other words.
 pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
+
+/// Moves a process into a group, by its `cgroup.procs`.
+pub(crate) fn put_into(procs: &Path, pid: u32) -> io::Result<()> {
+    write(procs, &pid.to_string()).map_err(at(procs))
 }
 
 /// Kills what is in a group, and in those below it. Who comes to its number meanwhile is not in it.

@@ -50,7 +50,19 @@ pub(crate) fn procs_files(cgroup: &str, hierarchies: &[Hierarchy]) -> io::Result
     Ok(files)
 }
 
+/// Whether each group in `/proc/PID/cgroup`, but for the top of a hierarchy, is one of a hierarchy that is known.
+pub(crate) fn has_all(cgroup: &str, hierarchies: &[Hierarchy]) -> bool {
+    let mut groups = cgroup.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    groups.all(|(controllers, path)| path == "/" || hierarchies.iter().any(|h| h.has(controllers)))
+}
+
 impl Hierarchy {
+    /// Whether it is mounted there.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        self.at == path
+    }
+
     fn of(line: &str) -> Option<Self> {
         let (mount, kind) = line.split_once(" - ")?;
         let mut mount = mount.split(' ').skip(3);
@@ -89,7 +101,9 @@ mod tests {
         let groups = "9:pids:/docker/x/pod/c\n8:cpu,cpuacct:/pod/c\n5:rdma:/\n3:cpuset:/pod/c\n1:name=systemd:/a.slice\n0::/pod/c\n";
         let want = ["pids/pod/c", "cpu,cpuacct/pod/c", "cpuset/pod/c", "systemd/a.slice", "unified/pod/c"];
         let want = want.map(|g| Path::new("/sys/fs/cgroup").join(g).join("cgroup.procs"));
-        assert_eq!(procs_files(groups, &hierarchies(mounts)).expect("all"), want);
+        let here = hierarchies(mounts);
+        assert_eq!(procs_files(groups, &here).expect("all"), want);
+        assert!(has_all(groups, &here) && !has_all("4:net_cls:/pod/c\n0::/pod/c\n", &here) && !has_all(groups, &[]));
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(super) struct Joined {
     /// `None`: it was.
     settled: Option<Settled>,
     /// Whether they are the top of all cgroups for it.
-    pub(super) is_top: bool,
+    is_top: bool,
 }
 
 impl Joined {

@@ -43,8 +43,8 @@ pub(super) fn make(own: &Own, bundle: &Path, spec: &Spec, groups: &Groups, joine
     }
     enter(&root).map_err(at(&root))?;
     for (mount, options, part) in &parts {
-        // What is seen there is what was the top when it was mounted.
-        if mount.kind == "cgroup" && joined.is_top {
+        // Of version 2 what is seen there is what was the top when it was mounted.
+        if mount.kind == "cgroup" && matches!(part, Part::New(_)) {
             joined.wait()?;
         }
         put(own, mount, options, part).map_err(at(&mount.destination))?;

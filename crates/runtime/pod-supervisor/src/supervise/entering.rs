@@ -75,7 +75,7 @@ fn read(words: &[u8], what: &str) -> Told {
     }
     match (pid, begun, rest.is_empty()) {
         (Some(pid), true, true) => Told::Began(pid),
-        (_, _, false) => Told::Failed(rest.concat()),
+        (_, _, false) => Told::Failed(rest.concat().trim_end().to_owned()),
         _ => Told::Failed(format!("{what} failed: it ended before it began")),
     }
 }
@@ -147,7 +147,7 @@ mod tests {
             ("pid 7\nbegin\n", Told::Began(7)),
             ("begin\npid 7\n", Told::Began(7)),
             ("begin\npid 7\nexec /x: bad", Told::Failed("exec /x: bad".into())),
-            ("exec failed: a\nb", Told::Failed("exec failed: a\nb".into())),
+            ("exec failed: a\nb\n", Told::Failed("exec failed: a\nb".into())),
             ("pid 7\n", Told::Failed("exec failed: it ended before it began".into())),
             ("begin\n", Told::Failed("exec failed: it ended before it began".into())),
             ("", Told::Failed("exec failed: it ended before it began".into())),
