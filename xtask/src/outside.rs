@@ -39,7 +39,7 @@ impl Drop for Folder {
 }
 
 /// Builds the page's program as a package of its own: with its own profile, lints, features and lock file, which begins with
-/// the versions of ours. Returns the program. What it has in common with this workspace is not built again.
+/// the versions of ours. Returns the program. Other people's packages that it has in common with this workspace are not built again.
 ///
 /// # Errors
 /// The page has no manifest, or it does not build.
@@ -62,19 +62,10 @@ pub(crate) fn build(cargo: &dyn Fn(&[&str]) -> anyhow::Result<()>) -> anyhow::Re
     std::fs::copy(root.join(PROGRAM), folder.0.join("src/main.rs")).context(PROGRAM)?;
     std::fs::copy(root.join("Cargo.lock"), folder.0.join("Cargo.lock"))?;
     let (own, into) = (own.to_string_lossy(), target.to_string_lossy());
-    let alike = alike(&workspace::metadata()?);
-    let alike: Vec<&str> = alike.iter().flat_map(|setting| ["--config", setting]).collect();
+    // As this workspace has other people's packages, which are not built again then. Its own are: their names say which workspace they are of.
+    let alike = ["--config", "profile.dev.debug=false"];
     cargo(&[&alike[..], &["build", "--offline", "--manifest-path", &own, "--target-dir", &into]].concat())?;
     Ok(program)
-}
-
-/// Settings with which packages are built as they are within this workspace, so that they are not built again: its own with lines in their
-/// debug information, others without any.
-fn alike(workspace: &cargo_metadata::Metadata) -> Vec<String> {
-    let own = workspace.workspace_packages();
-    let own = own.iter().filter(|p| p.targets.iter().any(cargo_metadata::Target::is_lib));
-    let own = own.map(|p| format!("profile.dev.package.{}.debug=\"line-tables-only\"", p.name));
-    std::iter::once("profile.dev.debug=false".to_owned()).chain(own).collect()
 }
 
 /// The page's manifest with this workspace in its place.

@@ -70,7 +70,6 @@ pub(crate) fn build_bosun(release: bool) -> anyhow::Result<PathBuf> {
 pub(crate) fn build_bosun_and_runtime(release: bool) -> anyhow::Result<PathBuf> {
     match std::env::var_os("BOSUN_BIN") {
         Some(given) => Ok(given.into()),
-        // Together: features of dependencies depend on what is built together.
         None => build_programs(&[("pod-supervisor", "bosun-pod"), ("bosun", "bosun")], release),
     }
 }
@@ -80,13 +79,15 @@ pub(crate) fn build(name: &str, release: bool) -> anyhow::Result<PathBuf> {
     build_programs(&[(name, name)], release)
 }
 
-/// Builds programs, each with its package before it, and returns the last one.
+/// Builds programs, each with its package before it, and returns the last one. Without optimisation by the workspace's features of dependencies, as
+/// `cargo xtask` itself and all tests are: what they have in common is built once. A release by its own alone: nothing in it that only tests need.
 fn build_programs(programs: &[(&str, &str)], release: bool) -> anyhow::Result<PathBuf> {
     let mut args = vec!["build"];
-    args.extend(programs.iter().flat_map(|(package, name)| ["--package", package, "--bin", name]));
+    args.extend(programs.iter().flat_map(|(_, name)| ["--bin", name]));
     let name = programs.last().map_or("", |(_, name)| name);
     if release {
         args.push("--release");
+        args.extend(programs.iter().flat_map(|(package, _)| ["--package", package]));
     }
     run("cargo", &args)?;
     Ok(target_dir()?.join(if release { "release" } else { "debug" }).join(name))
