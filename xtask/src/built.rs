@@ -14,11 +14,12 @@ const CARGO: &str = "cargo-metadata.json";
 /// Where nextest finds the programs with tests.
 const TESTS: &str = "binaries-metadata.json";
 
-/// The daemon as the last build of the whole workspace left it.
-pub(crate) fn bosun() -> anyhow::Result<PathBuf> {
+/// The daemon with what it needs to run pods itself: as that build left it (`is_built`), or built now.
+pub(crate) fn daemon(is_built: bool, release: bool) -> anyhow::Result<PathBuf> {
     match std::env::var_os("BOSUN_BIN") {
         Some(given) => Ok(given.into()),
-        None => program("bosun"),
+        None if is_built => program("bosun"),
+        None => workspace::build_bosun_and_runtime(release),
     }
 }
 
@@ -31,9 +32,13 @@ pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// What nextest is told so that it runs tests of that build.
-pub(crate) fn tests() -> Vec<String> {
-    of(std::env::var_os(FOLDER))
+/// What nextest is told so that it runs tests of that build, or builds those of these packages.
+pub(crate) fn tests(is_built: bool, packages: &[&str]) -> Vec<String> {
+    if is_built {
+        return of(std::env::var_os(FOLDER));
+    }
+    let packages = packages.iter().flat_map(|name| ["--package", name]);
+    ["--tests"].into_iter().chain(packages).map(str::to_owned).collect()
 }
 
 fn of(folder: Option<OsString>) -> Vec<String> {

@@ -58,7 +58,7 @@ const ON_RUNC: &str = "(package(pod-supervisor) & test(on_runc::)) | (package(ru
 fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
     setup::check_for_tests(args.embedded)?;
-    let program = if args.built { built::bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
+    let program = built::daemon(args.built, args.release)?;
     let jobs = args.jobs.max(1).to_string();
     let mut command = vec!["nextest", "run", "--ignore-default-filter", "--no-fail-fast", "--test-threads", &jobs];
     let (packages, only) = match package {
@@ -67,11 +67,8 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
         other => (&[package][..], format!("package({other})")),
     };
     command.extend(["--filterset", &only]);
-    let built = built::tests();
-    match args.built {
-        true => command.extend(built.iter().map(String::as_str)),
-        false => command.extend(["--tests"].into_iter().chain(packages.iter().flat_map(|name| ["--package", name]))),
-    }
+    let tests = built::tests(args.built, packages);
+    command.extend(tests.iter().map(String::as_str));
     command.extend(args.filter.as_deref());
     let newer = args.newer.then(setup::newer_containerd).transpose()?;
     let (program, newer) = (program.to_string_lossy(), newer.map(|p| p.to_string_lossy().into_owned()));

@@ -51,8 +51,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     if !has("cargo-fuzz") {
         println!("cargo-fuzz is not there: installing it");
-        let lines = [("CARGO_PROFILE_DEV_DEBUG", "0")];
-        workspace::run_with("cargo", &["install", "--locked", "--debug", "cargo-fuzz"], &lines)?;
+        let install = ["install", "--locked", "--debug", "cargo-fuzz"];
+        workspace::run_with("cargo", &install, &[("CARGO_PROFILE_DEV_DEBUG", "0")])?;
     }
     let sanitizer = if args.address { "address" } else { "none" };
     println!("building {} targets (sanitizer: {sanitizer})", wanted.len());

@@ -34,7 +34,7 @@ const NOT_THERE: &[(&str, &str)] = &[
 pub(super) fn run(args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
     guest::bring(false)?;
-    let program = if args.built { built::bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
+    let program = built::daemon(args.built, args.release)?;
     for (name, why) in NOT_THERE {
         eprintln!("  not run  {name}: {why}");
     }
@@ -44,11 +44,8 @@ pub(super) fn run(args: &Runtime) -> anyhow::Result<()> {
     let filter = filter(args.embedded);
     let mut command = vec!["nextest", "run", "--profile", "guest", "--ignore-default-filter", "--no-fail-fast"];
     command.extend(["--test-threads", &jobs, "--filterset", &filter]);
-    let built = built::tests();
-    match args.built {
-        true => command.extend(built.iter().map(String::as_str)),
-        false => command.extend(["--package", "e2e", "--package", "runtime-server", "--tests"]),
-    }
+    let tests = built::tests(args.built, &["e2e", "runtime-server"]);
+    command.extend(tests.iter().map(String::as_str));
     command.extend(args.filter.as_deref());
     let program = program.to_string_lossy();
     let variable = runner_variable();

@@ -38,16 +38,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         bail!("the tests need a process each: `cargo install --locked cargo-nextest`");
     }
     super::bring(false)?;
-    let program = if args.built { built::bosun()? } else { workspace::build_bosun_and_runtime(args.release)? };
+    let program = built::daemon(args.built, args.release)?;
     let (program, cuts, jobs) = (program.to_string_lossy(), args.cuts.to_string(), args.jobs.max(1).to_string());
-    let built = built::tests();
-    let built: Vec<&str> = built.iter().map(String::as_str).chain(["--filterset", "package(guest)"]).collect();
-    let of: &[&str] = if args.built { &built } else { &["--package", "guest", "--tests"] };
+    let tests = built::tests(args.built, &["guest"]);
+    let of: Vec<&str> = tests.iter().map(String::as_str).chain(["--filterset", "package(guest)"]).collect();
     let mut command = vec!["nextest", "run", "--ignore-default-filter", "--no-fail-fast", "--test-threads", &jobs];
-    command.extend(of);
+    command.extend(&of);
     command.extend(args.filter.as_deref());
     if args.selection {
-        tell_left_out(of)?;
+        tell_left_out(&of)?;
         command.extend(SELECTION);
     }
     let mut env = vec![("BOSUN_BIN", program.as_ref()), ("GUEST_CUTS", &cuts)];

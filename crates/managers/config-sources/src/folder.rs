@@ -208,9 +208,10 @@ impl FolderSource {
             }
         }
         let work = self.list_due || !self.changed.is_empty();
-        if good && work && at_once && !self.gathering {
+        let is_due = good && work && !self.gathering;
+        if is_due && at_once {
             self.read_due(ctx);
-        } else if good && work && !self.gathering {
+        } else if is_due {
             self.gathering = true;
             ctx.after(GATHER, |act, ctx| {
                 act.gathering = false;

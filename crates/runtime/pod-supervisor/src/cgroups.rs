@@ -9,8 +9,7 @@ mod limits;
 mod resources;
 mod unified;
 
-pub use groups::Groups;
-pub(crate) use groups::put_into;
+pub use groups::{Groups, put_into};
 pub use hierarchies::{Hierarchy, hierarchies_here};
 pub(crate) use hierarchies::{has_all, procs_files};
 pub use resources::{Resources, Rule};

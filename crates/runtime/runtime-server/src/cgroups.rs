@@ -1,15 +1,14 @@
 //! Where the cgroups of a pod are.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use host_linux::{DeviceKind, DeviceRule};
 use oci_spec::runtime::LinuxResources;
-use pod_supervisor::cgroups::Resources;
+use pod_supervisor::cgroups::{Resources, put_into};
 use ports::host::CgroupFs;
 use ports::stats::StatsSource;
 
-use crate::error::{At, Done};
+use crate::error::{At, Done, RuntimeError};
 use crate::records::SandboxRecord;
 use crate::runtime::Runtime;
 use crate::supervisor::SupervisorError;
@@ -53,9 +52,9 @@ pub(crate) fn make_for_supervisor(rt: &Runtime, cgroup: &str) -> Done<Vec<PathBu
 /// Moves a supervisor into its cgroup, with all that it starts from then on. The kernel waits some ten milliseconds for all processors where nobody
 /// was moved just before: here while there is other work, so that containers need not wait when they are moved.
 pub(crate) fn join(supervisor: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
-    let pid = supervisor.ok_or(SupervisorError::Gone)?.to_string();
-    let join = |file: &PathBuf| std::fs::OpenOptions::new().write(true).open(file)?.write_all(pid.as_bytes());
-    procs_files.iter().try_for_each(|file| join(file).at("move a supervisor by", file))
+    let pid = supervisor.ok_or(SupervisorError::Gone)?;
+    let failed = |source| RuntimeError::Io { what: "move a supervisor".to_owned(), source };
+    procs_files.iter().try_for_each(|file| put_into(file, pid)).map_err(failed)
 }
 
 /// As [`join`], unless it is in it.

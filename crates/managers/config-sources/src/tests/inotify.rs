@@ -25,6 +25,8 @@ fn inotify_tells_what_happens_in_a_folder() {
         std::fs::write(dir.path().join("a"), "1").unwrap();
         assert_eq!(next(&mut changes).await, Change::Created("a".into()));
         assert_eq!(next(&mut changes).await, Change::Written("a".into()));
+        std::fs::set_permissions(dir.path().join("a"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        assert_eq!(next(&mut changes).await, Change::Touched("a".into()));
         std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
         assert_eq!(next(&mut changes).await, Change::Gone("a".into()));
         assert_eq!(next(&mut changes).await, Change::Written("b".into()));

@@ -125,7 +125,10 @@ pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
 }
 
 /// Moves a process into a group, by its `cgroup.procs`.
-pub(crate) fn put_into(procs: &Path, pid: u32) -> io::Result<()> {
+///
+/// # Errors
+/// There is no such group, or it takes nobody.
+pub fn put_into(procs: &Path, pid: u32) -> io::Result<()> {
     write(procs, &pid.to_string()).map_err(at(procs))
 }
 

@@ -37,8 +37,7 @@ pub fn hierarchies_here() -> io::Result<Vec<Hierarchy>> {
 pub(crate) fn procs_files(cgroup: &str, hierarchies: &[Hierarchy]) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for line in cgroup.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let Some((controllers, path)) = parts(line) else { continue };
         let mut theirs = hierarchies.iter().filter(|h| h.has(controllers)).peekable();
         if theirs.peek().is_none() {
             continue;
@@ -52,8 +51,13 @@ pub(crate) fn procs_files(cgroup: &str, hierarchies: &[Hierarchy]) -> io::Result
 
 /// Whether each group in `/proc/PID/cgroup`, but for the top of a hierarchy, is one of a hierarchy that is known.
 pub(crate) fn has_all(cgroup: &str, hierarchies: &[Hierarchy]) -> bool {
-    let mut groups = cgroup.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    let mut groups = cgroup.lines().filter_map(parts);
     groups.all(|(controllers, path)| path == "/" || hierarchies.iter().any(|h| h.has(controllers)))
+}
+
+/// Controllers and path of a line of `/proc/PID/cgroup`.
+fn parts(line: &str) -> Option<(&str, &str)> {
+    line.split_once(':')?.1.split_once(':')
 }
 
 impl Hierarchy {

@@ -206,6 +206,39 @@ async fn a_container_that_starts_while_the_server_dies_runs_or_can_be_started() 
     gone(&bed, &mut client, &[&pod]).await;
 }
 
+/// Where a process's memory is accounted: the line of its cgroup, and the folder that hierarchy is mounted on.
+fn memory_group(pid: impl std::fmt::Display) -> (String, PathBuf) {
+    let all = fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("cgroups");
+    let by = |mark: &str| all.lines().find_map(|line| line.split_once(mark)).map(|(_, path)| path.to_owned());
+    match by(":memory:") {
+        Some(path) => (path, "/sys/fs/cgroup/memory".into()),
+        None => (by("0::").expect("version 2"), "/sys/fs/cgroup".into()),
+    }
+}
+
+#[tokio::test]
+async fn a_supervisor_that_a_dead_server_left_outside_of_its_cgroup_is_moved_by_the_next_one() {
+    let mut bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
+    running(&mut client, &pod, container("main", "exec sleep 1000")).await;
+    let supervisor = bed.supervisor_of(&pod).as_raw_nonzero();
+    let (there, _) = memory_group(supervisor);
+    assert!(there.ends_with(&pod), "a container is started by who is in it: {there}");
+    bed.kill();
+    // Where it was born: as this process and the server.
+    let (born, hierarchy) = memory_group(std::process::id());
+    let procs = hierarchy.join(born.trim_start_matches('/')).join("cgroup.procs");
+    fs::write(procs, supervisor.to_string()).expect("moved");
+    assert_eq!(memory_group(supervisor).0, born);
+    bed.start();
+    let mut client = bed.client().await;
+    assert_eq!(memory_group(supervisor).0, there);
+    stop_pod(&mut client, &pod).await.expect("stopped");
+    remove_pod(&mut client, &pod).await.expect("removed");
+    assert_eq!(bed.remains(), Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn a_supervisor_that_does_not_answer_is_left_alone_until_it_does() {
     let mut bed = Bed::new();
