@@ -98,7 +98,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(if enough { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let folder = workspace::target_dir()?;
-    workspace::run("cargo", &["build", "--package", "scenario", "--bin", "scenario", "--profile", profile])?;
+    let build = ["build", "--package", "scenario", "--bin", "scenario", "--features", "mimalloc", "--profile", profile];
+    workspace::run("cargo", &build)?;
     let program = folder.join(if args.debug { "debug" } else { "sim" }).join("scenario");
     let (first, end) = match (args.seed, args.seeds) {
         (Some(seed), _) => (seed, Some(seed + 1)),

@@ -16,7 +16,7 @@ mod status;
 pub use client::{CriClient, Options};
 pub use deadline::Deadlines;
 pub use endpoint::{Endpoint, EndpointError};
-pub use grpc::{Connector, Io};
+pub use grpc::{Connector, Link, Local};
 pub use handshake::{Handshake, HandshakeError};
 
 /// Largest message that is accepted.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grpc::{Connector, Io};
+use grpc::{Connector, Link};
 use resolver::Resolver;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -27,7 +27,7 @@ impl Endpoint {
                 let resolver = resolver.clone();
                 Arc::new(move || {
                     let (resolver, host) = (resolver.clone(), host.clone());
-                    Box::pin(async move { Ok(Box::new(dial(&resolver, &host, port).await?) as Box<dyn Io>) })
+                    Box::pin(async move { Ok(Link::Stream(Box::new(dial(&resolver, &host, port).await?))) })
                 })
             }
             Self::Unix(path) => grpc::unix(path),
@@ -35,7 +35,7 @@ impl Endpoint {
                 let path = PathBuf::from(format!("\0{name}"));
                 Arc::new(move || {
                     let path = path.clone();
-                    Box::pin(async move { Ok(Box::new(UnixStream::connect(path).await?) as Box<dyn Io>) })
+                    Box::pin(async move { Ok(Link::Stream(Box::new(UnixStream::connect(path).await?))) })
                 })
             }
         }

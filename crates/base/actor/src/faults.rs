@@ -7,7 +7,7 @@ use crate::crash::Killed;
 use crate::record::Record;
 use crate::seed;
 use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ struct Inner {
 struct Plan {
     rules: Vec<Armed>,
     /// By actor and point: how often it was passed.
-    passed: BTreeMap<String, BTreeMap<String, u64>>,
+    passed: HashMap<String, HashMap<String, u64>>,
     log: Vec<String>,
     droppable: HashSet<TypeId>,
     twins: HashMap<TypeId, Twin>,
@@ -106,10 +106,14 @@ impl Faults {
         self.passages().into_iter().map(|(actor, point, _)| (actor, point)).collect()
     }
 
-    /// All (actor, point) pairs that were passed while enabled, and how often.
+    /// All (actor, point) pairs that were passed while enabled, in order, and how often.
     pub fn passages(&self) -> Vec<(String, String, u64)> {
         let plan = locked(&self.0.plan);
-        plan.passed.iter().flat_map(|(a, ps)| ps.iter().map(move |(p, n)| (a.clone(), p.clone(), *n))).collect()
+        let passed = plan.passed.iter().flat_map(|(a, ps)| ps.iter().map(move |(p, n)| (a.clone(), p.clone(), *n)));
+        let mut passages: Vec<_> = passed.collect();
+        drop(plan);
+        passages.sort_unstable();
+        passages
     }
 
     /// What was struck, in order: `actor: action@point`.

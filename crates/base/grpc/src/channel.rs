@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use h2::RecvStream;
 use h2::client::{self, SendRequest};
@@ -18,7 +19,8 @@ use hyper::{Request, Response};
 use tokio::runtime::Handle;
 use tonic::codegen::Service;
 
-use crate::connect::Gate;
+use crate::connect::{Gate, Io, Link};
+use crate::local::{self, Local, LocalBody};
 use crate::traced::Traced;
 
 /// What the peer may send unasked, of one call and of all: more than any answer, so that a call needs no round trip more.
@@ -28,7 +30,7 @@ const CONNECTION_WINDOW: u32 = 5 << 20;
 const MAX_HEADERS: u32 = 16 << 10;
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("bosun/", env!("CARGO_PKG_VERSION")));
 
-type Error = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A connection that is made when it is needed. Clones share it.
 #[derive(Clone)]
@@ -56,7 +58,14 @@ impl std::fmt::Debug for Channel {
 #[derive(Clone)]
 struct Open {
     number: u64,
-    sender: SendRequest<Bytes>,
+    way: Way,
+}
+
+/// How calls get to the server.
+#[derive(Clone)]
+enum Way {
+    Stream(SendRequest<Bytes>),
+    Local(Arc<dyn Local>),
 }
 
 impl Channel {
@@ -77,26 +86,29 @@ impl Channel {
         Self { is_traced: true, ..self.clone() }
     }
 
-    async fn send(&self, call: Request<tonic::body::Body>, traced: &Traced) -> Result<Response<RecvStream>, Error> {
-        let (mut head, message) = call.into_parts();
-        head.headers.insert(USER_AGENT, AGENT);
-        traced.tell(&mut head.headers);
+    async fn send(&self, mut call: Request<tonic::body::Body>, traced: &Traced) -> Result<Response<Content>, Error> {
+        call.headers_mut().insert(USER_AGENT, AGENT);
+        traced.tell(call.headers_mut());
+        let mut sender = match self.way().await? {
+            Way::Local(server) => return Ok(local::send(&*server, call).await?.map(Content::Local)),
+            Way::Stream(sender) => sender,
+        };
+        let (head, message) = call.into_parts();
         let message = message.collect().await?.to_bytes();
-        let mut sender = self.sender().await?;
         // Both are queued, and sent when the connection has room for one call more.
         let (answer, mut stream) = sender.send_request(Request::from_parts(head, ()), false)?;
         stream.send_data(message, true)?;
-        Ok(answer.await?)
+        Ok(answer.await?.map(Content::Stream))
     }
 
-    /// The way into the connection in use, or into a new one.
-    async fn sender(&self) -> Result<SendRequest<Bytes>, Error> {
-        if let Some(sender) = self.shared.in_use().await {
-            return Ok(sender);
+    /// The connection in use, or a new one.
+    async fn way(&self) -> Result<Way, Error> {
+        if let Some(way) = self.shared.in_use().await {
+            return Ok(way);
         }
         let _turn = self.shared.connecting.lock().await;
-        if let Some(sender) = self.shared.in_use().await {
-            return Ok(sender);
+        if let Some(way) = self.shared.in_use().await {
+            return Ok(way);
         }
         let shared = Arc::clone(&self.shared);
         // A task of its own: it lives where the channel does, and goes on when this caller gives up.
@@ -105,8 +117,19 @@ impl Channel {
 }
 
 impl Shared {
-    async fn connect(self: Arc<Self>) -> Result<SendRequest<Bytes>, Error> {
-        let io = self.gate.open().await?;
+    async fn connect(self: Arc<Self>) -> Result<Way, Error> {
+        let link = self.gate.open().await?;
+        let number = self.gate.connections().count();
+        let way = match link {
+            Link::Local(server) => Way::Local(server),
+            Link::Stream(io) => Way::Stream(self.handshake(io, number).await?),
+        };
+        *self.lock() = Some(Open { number, way: way.clone() });
+        Ok(way)
+    }
+
+    /// Begins HTTP/2. When the connection ends it is not in use any more.
+    async fn handshake(self: &Arc<Self>, io: Box<dyn Io>, number: u64) -> Result<SendRequest<Bytes>, Error> {
         let (sender, connection) = client::Builder::new()
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -114,8 +137,7 @@ impl Shared {
             .enable_push(false)
             .handshake::<_, Bytes>(io)
             .await?;
-        let (number, shared) = (self.gate.connections().count(), Arc::downgrade(&self));
-        *self.lock() = Some(Open { number, sender: sender.clone() });
+        let shared = Arc::downgrade(self);
         tokio::spawn(async move {
             if let Err(e) = connection.await {
                 tracing::debug!(error = %e, "a gRPC connection has ended");
@@ -128,9 +150,12 @@ impl Shared {
     }
 
     /// A connection that takes no calls any more (the server is going) is not in use.
-    async fn in_use(&self) -> Option<SendRequest<Bytes>> {
-        let Open { number, sender } = self.lock().clone()?;
-        let ready = sender.ready().await.ok();
+    async fn in_use(&self) -> Option<Way> {
+        let Open { number, way } = self.lock().clone()?;
+        let ready = match way {
+            Way::Stream(sender) => sender.ready().await.ok().map(Way::Stream),
+            Way::Local(server) => server.broken().now_or_never().is_none().then_some(Way::Local(server)),
+        };
         if ready.is_none() {
             self.forget(number);
         }
@@ -164,7 +189,7 @@ impl Service<Request<tonic::body::Body>> for Channel {
             match answer {
                 Ok(answer) => {
                     traced.note(answer.headers());
-                    Ok(answer.map(|stream| Answer { stream, traced }))
+                    Ok(answer.map(|content| Answer { content, traced }))
                 }
                 Err(e) => {
                     traced.fail(&*e);
@@ -178,28 +203,46 @@ impl Service<Request<tonic::body::Body>> for Channel {
 /// The body of an answer: messages, then the status as trailers.
 #[derive(Debug)]
 pub struct Answer {
-    stream: RecvStream,
+    content: Content,
     traced: Traced,
+}
+
+#[derive(Debug)]
+enum Content {
+    Stream(RecvStream),
+    Local(LocalBody),
 }
 
 impl Body for Answer {
     type Data = Bytes;
-    type Error = h2::Error;
+    type Error = Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
-        if let Some(data) = ready!(self.stream.poll_data(cx)) {
-            let freed =
-                |data: Bytes| self.stream.flow_control().release_capacity(data.len()).map(|()| Frame::data(data));
-            return Poll::Ready(Some(data.and_then(freed)));
-        }
-        let trailers = ready!(self.stream.poll_trailers(cx))?;
-        if let Some(trailers) = &trailers {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let frame = ready!(match &mut self.content {
+            Content::Stream(stream) => poll_stream(stream, cx).map_err(Error::from),
+            Content::Local(body) => body.poll_frame(cx),
+        });
+        if let Some(Ok(frame)) = &frame
+            && let Some(trailers) = frame.trailers_ref()
+        {
             self.traced.note(trailers);
         }
-        Poll::Ready(trailers.map(|t| Ok(Frame::trailers(t))))
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.stream.is_end_stream()
+        match &self.content {
+            Content::Stream(stream) => stream.is_end_stream(),
+            Content::Local(body) => body.is_end_stream(),
+        }
     }
+}
+
+fn poll_stream(stream: &mut RecvStream, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+    if let Some(data) = ready!(stream.poll_data(cx)) {
+        let freed = |data: Bytes| stream.flow_control().release_capacity(data.len()).map(|()| Frame::data(data));
+        return Poll::Ready(Some(data.and_then(freed)));
+    }
+    let trailers = ready!(stream.poll_trailers(cx))?;
+    Poll::Ready(trailers.map(|t| Ok(Frame::trailers(t))))
 }

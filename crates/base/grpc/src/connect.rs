@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
 
+use crate::local::Local;
 use crate::socket::Socket;
 
 /// Back-off between attempts (interfaces 7.1).
@@ -24,8 +25,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Io for T {}
 
-/// Opens connections: a unix socket in life, an in-memory pipe in tests.
-pub type Connector = Arc<dyn Fn() -> BoxFuture<'static, io::Result<Box<dyn Io>>> + Send + Sync>;
+/// The way to a server, once it is open.
+pub enum Link {
+    /// A byte stream, over which HTTP/2 goes.
+    Stream(Box<dyn Io>),
+    /// A server of this process, which takes calls as they are.
+    Local(Arc<dyn Local>),
+}
+
+/// Opens connections: a unix socket in life, a server of the same process in simulated time.
+pub type Connector = Arc<dyn Fn() -> BoxFuture<'static, io::Result<Link>> + Send + Sync>;
 
 /// A connector for a unix socket.
 #[must_use]
@@ -34,7 +43,7 @@ pub fn unix(path: PathBuf) -> Connector {
         let path = path.clone();
         Box::pin(async move {
             match Socket::connect(&path).await {
-                Ok(s) => Ok(Box::new(s) as Box<dyn Io>),
+                Ok(s) => Ok(Link::Stream(Box::new(s))),
                 Err(e) => Err(io::Error::new(e.kind(), format!("dial unix {}: {e}", path.display()))),
             }
         })
@@ -80,7 +89,7 @@ impl Gate {
     }
 
     /// A new connection. Fails at once, with what the last attempt said, while the wait after it is not over.
-    pub(crate) async fn open(&self) -> io::Result<Box<dyn Io>> {
+    pub(crate) async fn open(&self) -> io::Result<Link> {
         if let Some(refused) = self.state().refuse(Instant::now()) {
             return Err(refused);
         }

@@ -8,10 +8,12 @@
 
 mod channel;
 mod connect;
+mod local;
 mod socket;
 mod status;
 mod traced;
 
 pub use channel::{Answer, Channel};
-pub use connect::{Connections, Connector, Gate, Io, unix};
+pub use connect::{Connections, Connector, Gate, Io, Link, unix};
+pub use local::Local;
 pub use status::read;

@@ -272,6 +272,12 @@ fn magnitude(whole: &str, fraction: &str, scale: Scale) -> i128 {
         Scale::Kibi(n) => (0, n),
     };
     let multiplier = 1024_i128.pow(kibi);
+    // Almost all that people write; the rest is for fractions, and for numbers that are very large or small.
+    if let (true, Ok(units), Ok(shift @ 0..=18)) =
+        (fraction.is_empty(), whole.parse::<u64>(), u32::try_from(power_of_ten + 9))
+    {
+        return cap((i128::from(units) * 10_i128.pow(shift)).saturating_mul(multiplier));
+    }
     let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|b| b - b'0').collect();
     // Place value of a digit in nano units is 10^(shift + digits to its right), times `multiplier`.
     let shift = i64::from(power_of_ten) + 9 - fraction.len() as i64;

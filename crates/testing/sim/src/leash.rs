@@ -3,20 +3,20 @@
 //! A killed process answers nobody and calls nobody. Tasks on the tokio pool outlive the daemon's actors here, so their way
 //! to the runtime and the API server is cut instead.
 
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use actor::watch;
 use async_trait::async_trait;
 use bytes::Bytes;
-use cri_client::{Connector, Io};
+use cri_client::{Connector, Link, Local};
 use fakes::FakeApi;
+use futures::FutureExt;
+use futures::future::{BoxFuture, select};
 use futures::stream::BoxStream;
 use ports::api::{ApiError, ApiResult, ApiServer, Followed, Request, Selection};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tonic::body::Body;
+use tonic::codegen::http;
 
 /// Cuts when it is dropped.
 #[derive(Debug)]
@@ -32,8 +32,10 @@ pub(crate) fn leashed(connector: Connector) -> (Leash, Rope, Connector) {
             if held.has_changed().is_err() {
                 return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "the daemon is dead"));
             }
-            let io = open.await?;
-            Ok(Box::new(Line { io, cut: Some(cut(held)) }) as Box<dyn Io>)
+            match open.await? {
+                Link::Local(server) => Ok(Link::Local(Arc::new(Leashed { server, held }))),
+                Link::Stream(_) => Err(io::Error::other("the fake runtime is in this process")),
+            }
         })
     });
     (Leash(leash), rope, leashed)
@@ -76,48 +78,23 @@ impl Leash {
     }
 }
 
-type Cut = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-fn cut(mut held: watch::Receiver<()>) -> Cut {
-    Box::pin(async move { while held.changed().await.is_ok() {} })
+/// A connection to the runtime, as long as the daemon lives.
+struct Leashed {
+    server: Arc<dyn Local>,
+    held: watch::Receiver<()>,
 }
 
-struct Line {
-    io: Box<dyn Io>,
-    cut: Option<Cut>,
-}
-
-impl Line {
-    fn is_cut(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.cut.as_mut().is_some_and(|cut| cut.as_mut().poll(cx).is_ready()) {
-            self.cut = None;
-        }
-        self.cut.is_none()
-    }
-}
-
-impl AsyncRead for Line {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.is_cut(cx) {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
-        }
-        Pin::new(&mut self.io).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Line {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        if self.is_cut(cx) {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        Pin::new(&mut self.io).poll_write(cx, buf)
+impl Local for Leashed {
+    fn call(&self, call: http::Request<Body>) -> BoxFuture<'static, http::Response<Body>> {
+        self.server.call(call)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+    fn broken(&self) -> BoxFuture<'static, io::Error> {
+        let (mut held, broken) = (self.held.clone(), self.server.broken());
+        let cut = async move {
+            while held.changed().await.is_ok() {}
+            io::ErrorKind::ConnectionReset.into()
+        };
+        Box::pin(select(Box::pin(cut), broken).map(|first| first.factor_first().0))
     }
 }

@@ -1,8 +1,9 @@
 //! Inodes and names.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use ports::host::{FileKind, HUGETLBFS_MAGIC, TMPFS_MAGIC};
 use tokio::time::Instant;
@@ -11,6 +12,8 @@ use tokio::time::Instant;
 pub(super) const EXT4_MAGIC: i64 = 0xef53;
 /// Links that a path may lead through.
 const MOST_LINKS: u32 = 40;
+/// As deep as most paths are.
+const DEPTH: usize = 16;
 /// Longest name, in bytes.
 const NAME_MAX: usize = 255;
 
@@ -110,6 +113,24 @@ pub(super) struct Found {
     pub(super) node: Option<u64>,
 }
 
+/// How far a walk got.
+enum Walked {
+    To(Found),
+    /// To a link; the path from here on.
+    Link(String),
+}
+
+/// A path from its first part on that says something.
+fn without_dots(mut path: &str) -> &str {
+    loop {
+        path = path.trim_start_matches('/');
+        match path.strip_prefix('.') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => path = rest,
+            _ => return path,
+        }
+    }
+}
+
 /// Something that is mounted on a directory.
 #[derive(Clone, Debug)]
 pub(super) struct Mounted {
@@ -180,7 +201,9 @@ impl Tree {
 
     /// Walks an absolute path; its last part need not be there.
     pub(super) fn find(&self, path: &Path, follow: bool) -> Res<Found> {
-        self.walk(vec![ROOT], path, follow, false)
+        let mut at = Vec::with_capacity(DEPTH);
+        at.push(ROOT);
+        self.walk(at, path, follow, false)
     }
 
     /// As [`Tree::find`], for what must be there.
@@ -190,44 +213,69 @@ impl Tree {
 
     /// Walks from the last directory of `at`. `beneath`: no step and no link may lead out of the first of them.
     pub(super) fn walk(&self, mut at: Vec<u64>, path: &Path, follow: bool, beneath: bool) -> Res<Found> {
-        let mut left: Vec<Component<'_>> = path.components().rev().collect();
         let mut links = 0;
-        while let Some(part) = left.pop() {
-            let here = *at.last().unwrap_or(&ROOT);
+        let mut left = Cow::from(path.to_str().ok_or(Errno::Inval)?);
+        loop {
+            let next = match self.walk_to_link(&mut at, &left, follow, beneath)? {
+                Walked::To(found) => return Ok(found),
+                Walked::Link(next) => next,
+            };
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(Errno::Loop);
+            }
+            left = next.into();
+        }
+    }
+
+    /// Walks until a link that has to be followed.
+    fn walk_to_link(&self, at: &mut Vec<u64>, path: &str, follow: bool, beneath: bool) -> Res<Walked> {
+        if path.starts_with('/') {
+            if beneath {
+                return Err(Errno::XDev);
+            }
+            at.clear();
+            at.push(ROOT);
+        }
+        let mut here = *at.last().unwrap_or(&ROOT);
+        let mut dir = self.node(here);
+        let mut left = without_dots(path);
+        while !left.is_empty() {
+            let (name, rest) = left.split_once('/').unwrap_or((left, ""));
+            left = without_dots(rest);
             let last = left.is_empty();
-            let name = match part {
-                Component::Normal(name) => name.to_str().ok_or(Errno::Inval)?,
-                Component::ParentDir if at.len() > 1 => {
+            if name == ".." {
+                if at.len() > 1 {
                     at.pop();
-                    continue;
+                } else if beneath {
+                    return Err(Errno::XDev);
                 }
-                Component::ParentDir | Component::RootDir if beneath => return Err(Errno::XDev),
-                Component::RootDir => {
-                    at.clear();
-                    at.push(ROOT);
-                    continue;
-                }
-                _ => continue,
-            };
-            let Some(&node) = self.dir(here)?.get(name) else {
+                here = *at.last().unwrap_or(&ROOT);
+                dir = self.node(here);
+                continue;
+            }
+            let Kind::Dir(entries) = &dir.kind else { return Err(Errno::NotDir) };
+            let Some(&ino) = entries.get(name) else {
                 let found = Found { parent: here, name: Some(name.to_owned()), node: None };
-                return if last { Ok(found) } else { Err(Errno::NoEnt) };
+                return if last { Ok(Walked::To(found)) } else { Err(Errno::NoEnt) };
             };
-            match &self.node(node).kind {
+            let node = self.node(ino);
+            match &node.kind {
                 Kind::Link(target) if follow || !last => {
-                    links += 1;
-                    if links > MOST_LINKS {
-                        return Err(Errno::Loop);
-                    }
-                    left.extend(target.components().rev());
+                    let target = target.to_str().ok_or(Errno::Inval)?;
+                    return Ok(Walked::Link(if last { target.to_owned() } else { format!("{target}/{left}") }));
                 }
-                _ if last => return Ok(Found { parent: here, name: Some(name.to_owned()), node: Some(node) }),
-                Kind::Dir(_) => at.push(node),
+                _ if last => {
+                    return Ok(Walked::To(Found { parent: here, name: Some(name.to_owned()), node: Some(ino) }));
+                }
+                Kind::Dir(_) => {
+                    at.push(ino);
+                    (here, dir) = (ino, node);
+                }
                 _ => return Err(Errno::NotDir),
             }
         }
-        let here = *at.last().unwrap_or(&ROOT);
-        Ok(Found { parent: here, name: None, node: Some(here) })
+        Ok(Walked::To(Found { parent: here, name: None, node: Some(here) }))
     }
 
     /// Gives a new inode its name.

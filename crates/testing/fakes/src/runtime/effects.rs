@@ -197,18 +197,17 @@ impl Inner {
     }
 
     pub(super) async fn exec(&self, r: v1::ExecSyncRequest) -> Result<v1::ExecSyncResponse, Status> {
-        let (container, pod) = {
+        let (state, call) = {
             let state = lock(&self.state);
-            let c = state.container(&r.container_id)?.clone();
+            let c = state.container(&r.container_id)?;
             let pod = state.sandboxes.get(&c.sandbox).map(|s| s.pod().to_owned()).unwrap_or_default();
-            (c, pod)
+            (c.state, ExecCall { pod, container: c.name().to_owned(), command: r.cmd })
         };
-        if !container.running() {
-            let text = format!("failed to exec in container: container is in {} state", container.state.as_str_name());
+        if state != v1::ContainerState::ContainerRunning {
+            let text = format!("failed to exec in container: container is in {} state", state.as_str_name());
             return Err(Status::unknown(text));
         }
         let handler = Arc::clone(&lock(&self.script).exec);
-        let call = ExecCall { pod, container: container.name().to_owned(), command: r.cmd };
         let ExecReply { exit_code, stdout, stderr, takes } = handler(&call);
         let limit = Duration::from_secs(u64::try_from(r.timeout).unwrap_or(0));
         if !limit.is_zero() && takes > limit {

@@ -1,4 +1,4 @@
-//! How clients reach the fake: a unix socket or an in-memory pipe. All connections can be cut at once.
+//! How clients reach the fake: by a unix socket, or without any bytes. All connections can be cut at once.
 
 use std::future::Future;
 use std::io;
@@ -9,17 +9,20 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use actor::watch;
-use cri_client::{Connector, Io};
-use futures::Stream;
+use cri_client::{Connector, Link, Local};
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixListener;
-use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
-use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
-use tonic::Request;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
+use tonic::{Request, Status};
 
 use super::event_service::EventService;
 use super::image_service::ImageApi;
@@ -31,11 +34,15 @@ use crate::stubs::cri::runtime_service_server::RuntimeServiceServer;
 
 /// As containerd.
 const MAX_MESSAGE: usize = 16 << 20;
-const PIPE: usize = 256 << 10;
 
 impl Inner {
     pub(super) fn cut_connections(&self) {
         self.cut.send_modify(|n| *n += 1);
+    }
+
+    fn note(&self, headers: &http::HeaderMap) {
+        let told = headers.get("traceparent").and_then(|t| t.to_str().ok());
+        super::lock(&self.traceparents).extend(told.map(str::to_owned));
     }
 }
 
@@ -62,27 +69,15 @@ impl FakeRuntime {
         self.inner.up.store(true, Ordering::Release);
     }
 
-    /// In-memory connections for a client, all to one server of its own. Works on a paused clock.
+    /// Connections without bytes for a client of this process. Works on a paused clock.
     #[must_use]
     pub fn connector(&self) -> Connector {
-        let (tx, rx) = mpsc::channel(64);
         let inner = Arc::clone(&self.inner);
-        // The server needs a tokio runtime, which whoever connects has.
-        let server = Arc::new(std::sync::Mutex::new(Some(ReceiverStream::new(rx))));
         Arc::new(move || {
-            if let Some(incoming) = super::lock(&server).take() {
-                tokio::spawn(serve(Arc::clone(&inner), incoming));
-            }
-            let (inner, tx) = (Arc::clone(&inner), tx.clone());
-            Box::pin(async move {
-                if !inner.up.load(Ordering::Acquire) {
-                    return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused"));
-                }
-                let (ours, theirs) = tokio::io::duplex(PIPE);
-                let line = Line::new(theirs, inner.cut.subscribe());
-                tx.send(Ok(line)).await.map_err(|_| io::Error::other("the fake's server has ended"))?;
-                Ok(Box::new(ours) as Box<dyn Io>)
-            })
+            let up = inner.up.load(Ordering::Acquire);
+            let link = up.then(|| Link::Local(Arc::new(Connection::new(&inner))));
+            let refused = || io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
+            Box::pin(std::future::ready(link.ok_or_else(refused)))
         })
     }
 
@@ -106,22 +101,103 @@ async fn serve<S>(inner: Arc<Inner>, incoming: impl Stream<Item = io::Result<Lin
 where
     S: AsyncRead + AsyncWrite + Connected + Send + Unpin + 'static,
 {
-    let notes = Arc::clone(&inner);
+    let services = Services::new(&inner);
     let noting = move |request: Request<()>| {
-        let told = request.metadata().get("traceparent").and_then(|t| t.to_str().ok());
-        super::lock(&notes.traceparents).extend(told.map(str::to_owned));
+        inner.note(request.metadata().as_ref());
         Ok(request)
     };
-    let runtime = RuntimeServiceServer::new(RuntimeApi(Arc::clone(&inner)));
-    let images = ImageServiceServer::new(ImageApi(Arc::clone(&inner)));
-    let events = EventsServer::new(EventService(inner));
-    let runtime = runtime.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(usize::MAX);
     let server = Server::builder()
-        .add_service(InterceptedService::new(runtime, noting.clone()))
-        .add_service(InterceptedService::new(images.max_decoding_message_size(MAX_MESSAGE), noting))
-        .add_service(events);
+        .add_service(InterceptedService::new(services.runtime, noting.clone()))
+        .add_service(InterceptedService::new(services.images, noting))
+        .add_service(services.events);
     // Ends with the incoming stream; connection errors are the point of the thing.
     let _ = server.serve_with_incoming(incoming).await;
+}
+
+struct Services {
+    runtime: RuntimeServiceServer<RuntimeApi>,
+    images: ImageServiceServer<ImageApi>,
+    events: EventsServer<EventService>,
+}
+
+impl Services {
+    fn new(inner: &Arc<Inner>) -> Self {
+        let runtime = RuntimeServiceServer::new(RuntimeApi(Arc::clone(inner)));
+        let images = ImageServiceServer::new(ImageApi(Arc::clone(inner)));
+        Self {
+            runtime: runtime.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(usize::MAX),
+            images: images.max_decoding_message_size(MAX_MESSAGE),
+            events: EventsServer::new(EventService(Arc::clone(inner))),
+        }
+    }
+}
+
+/// A connection without bytes.
+struct Connection {
+    inner: Arc<Inner>,
+    services: Services,
+    cut: watch::Receiver<u64>,
+}
+
+impl Connection {
+    fn new(inner: &Arc<Inner>) -> Self {
+        let mut cut = inner.cut.subscribe();
+        cut.mark_unchanged();
+        Self { services: Services::new(inner), cut, inner: Arc::clone(inner) }
+    }
+}
+
+const RUNTIME: &str = <RuntimeServiceServer<RuntimeApi> as NamedService>::NAME;
+const IMAGES: &str = <ImageServiceServer<ImageApi> as NamedService>::NAME;
+const EVENTS: &str = <EventsServer<EventService> as NamedService>::NAME;
+
+impl Local for Connection {
+    fn call(&self, call: http::Request<Body>) -> BoxFuture<'static, http::Response<Body>> {
+        let services = &self.services;
+        let answer = match call.uri().path().split('/').nth(1) {
+            Some(RUNTIME) => services.runtime.clone().call(call_of(&self.inner, call)),
+            Some(IMAGES) => services.images.clone().call(call_of(&self.inner, call)),
+            Some(EVENTS) => services.events.clone().call(call),
+            _ => Box::pin(std::future::ready(Ok(Status::unimplemented("unknown service").into_http()))),
+        };
+        Box::pin(async move {
+            // Between the question and what it does, and between that and the answer, others have their turn.
+            give_way().await;
+            let Ok(answer) = answer.await;
+            give_way().await;
+            answer
+        })
+    }
+
+    fn broken(&self) -> BoxFuture<'static, io::Error> {
+        let cut = cut(self.cut.clone());
+        Box::pin(cut.map(|()| io::ErrorKind::ConnectionReset.into()))
+    }
+}
+
+fn call_of(inner: &Inner, call: http::Request<Body>) -> http::Request<Body> {
+    inner.note(call.headers());
+    call
+}
+
+/// Whoever is ready goes first.
+async fn give_way() {
+    let mut gave = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut gave, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await
+}
+
+/// Ends when connections are cut.
+async fn cut(mut told: watch::Receiver<u64>) {
+    if told.changed().await.is_err() {
+        std::future::pending().await
+    }
 }
 
 type Cut = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -133,14 +209,9 @@ struct Line<S> {
 }
 
 impl<S> Line<S> {
-    fn new(io: S, mut cut: watch::Receiver<u64>) -> Self {
-        cut.mark_unchanged();
-        let cut = async move {
-            if cut.changed().await.is_err() {
-                std::future::pending().await
-            }
-        };
-        Self { io, cut: Some(Box::pin(cut)) }
+    fn new(io: S, mut told: watch::Receiver<u64>) -> Self {
+        told.mark_unchanged();
+        Self { io, cut: Some(Box::pin(cut(told))) }
     }
 
     fn is_cut(&mut self, cx: &mut Context<'_>) -> bool {

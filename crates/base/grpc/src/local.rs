@@ -1,0 +1,57 @@
+//! Calls to a server of this process: no HTTP/2, no bytes on a wire.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, Either, select};
+use hyper::body::{Body, Frame};
+use hyper::{Request, Response};
+
+use crate::channel::Error;
+
+/// A server of this process, and one connection to it.
+pub trait Local: Send + Sync {
+    /// Answers a call. What it returns is dropped when nobody waits for the answer any more, or when the connection breaks.
+    fn call(&self, call: Request<tonic::body::Body>) -> BoxFuture<'static, Response<tonic::body::Body>>;
+
+    /// Ends when the connection breaks, at once if it is broken already, and says why.
+    fn broken(&self) -> BoxFuture<'static, io::Error>;
+}
+
+/// Sends a call. A connection that breaks meanwhile has no answer for it, whatever the server did.
+pub(crate) async fn send(to: &dyn Local, call: Request<tonic::body::Body>) -> Result<Response<LocalBody>, Error> {
+    match select(to.broken(), to.call(call)).await {
+        Either::Left((why, _)) => Err(why.into()),
+        Either::Right((answer, broken)) => Ok(answer.map(|body| LocalBody { body, broken })),
+    }
+}
+
+/// The body of an answer, for as long as the connection holds.
+pub(crate) struct LocalBody {
+    body: tonic::body::Body,
+    broken: BoxFuture<'static, io::Error>,
+}
+
+impl std::fmt::Debug for LocalBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LocalBody({:?})", self.body)
+    }
+}
+
+impl LocalBody {
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if let Poll::Ready(why) = self.broken.as_mut().poll(cx) {
+            // Whoever asks again is told again.
+            let again = io::Error::new(why.kind(), why.to_string());
+            self.broken = Box::pin(std::future::ready(again));
+            return Poll::Ready(Some(Err(why.into())));
+        }
+        Pin::new(&mut self.body).poll_frame(cx).map_err(Into::into)
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+}
