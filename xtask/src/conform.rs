@@ -7,7 +7,8 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::mutants::{self, Copy};
-use crate::{setup, workspace};
+use crate::setup;
+use crate::workspace::{self, Program};
 
 /// Tries a manager against the contract of its role, case by case, and says which rules it keeps.
 ///
@@ -111,7 +112,7 @@ fn noticed(role: &str, only: Option<&str>) -> anyhow::Result<bool> {
     let (mut killed, mut table) = (0, "| mutant | broken rules |\n|---|---|\n".to_owned());
     for patch in &patches {
         let name = mutants::name(patch);
-        let program = copy.build(patch, "conform", "dev")?;
+        let program = copy.build(patch, &Program { name: "conform", features: "" }, "dev")?;
         let begun = Instant::now();
         let output = Command::new(&program).args([role, "--builtin", "-o", "json"]).stderr(Stdio::null()).output();
         let output = output.with_context(|| format!("{}", program.display()))?;

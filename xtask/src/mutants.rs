@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::workspace;
+use crate::workspace::{self, Program};
 
 /// Patches of a folder below `tests/mutants`, by name; with a part of a name only these.
 pub(crate) fn patches(kind: &str, only: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
@@ -74,19 +74,19 @@ impl Copy {
         Ok(())
     }
 
-    /// Builds the program of a package that is called like it, with one mutant.
-    pub(crate) fn build(&self, patch: &Path, program: &str, profile: &str) -> anyhow::Result<PathBuf> {
+    /// Builds a program with one mutant.
+    pub(crate) fn build(&self, patch: &Path, program: &Program, profile: &str) -> anyhow::Result<PathBuf> {
         self.restore()?;
         self.apply(patch)?;
         let target = self.place.join("target");
         let mut command = workspace::command("cargo");
         command.current_dir(self.tree()).env("CARGO_TARGET_DIR", &target);
-        command.args(["build", "--quiet", "--package", program, "--bin", program, "--profile", profile]);
+        command.args(["build", "--quiet"]).args(program.arguments()).args(["--profile", profile]);
         let status = command.status().context("cannot start cargo")?;
         if !status.success() {
             bail!("the mutant {} does not build", name(patch));
         }
-        Ok(target.join(if profile == "dev" { "debug" } else { profile }).join(program))
+        Ok(target.join(if profile == "dev" { "debug" } else { profile }).join(program.name))
     }
 
     fn apply(&self, patch: &Path) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::workspace;
+use crate::workspace::{self, Program};
 
 mod mutants;
 
@@ -76,6 +76,8 @@ pub(crate) struct Args {
     output: String,
 }
 
+/// What plays scenarios.
+const PROGRAM: Program = Program { name: "scenario", features: "mimalloc" };
 /// For how long a scenario is made shorter, in seconds.
 const SHRINK: u64 = 120;
 /// For how long a mutant is searched for, in minutes.
@@ -98,8 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(if enough { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let folder = workspace::target_dir()?;
-    let build = ["build", "--package", "scenario", "--bin", "scenario", "--features", "mimalloc", "--profile", profile];
-    workspace::run("cargo", &build)?;
+    workspace::run("cargo", &[&["build"], PROGRAM.arguments().as_slice(), &["--profile", profile]].concat())?;
     let program = folder.join(if args.debug { "debug" } else { "sim" }).join("scenario");
     let (first, end) = match (args.seed, args.seeds) {
         (Some(seed), _) => (seed, Some(seed + 1)),

@@ -42,6 +42,20 @@ fn is_of_package(variable: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|start| variable.starts_with(start))
 }
 
+/// A program of a package of the same name.
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    /// Those of its package that it is built with.
+    pub(crate) features: &'static str,
+}
+
+impl Program {
+    /// What cargo is told to build.
+    pub(crate) fn arguments(&self) -> [&str; 6] {
+        ["--package", self.name, "--bin", self.name, "--features", self.features]
+    }
+}
+
 /// Runs a program in the root of the repository with its output on the terminal.
 pub(crate) fn run(program: &str, args: &[&str]) -> anyhow::Result<()> {
     run_with(program, args, &[])

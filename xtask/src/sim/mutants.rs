@@ -45,7 +45,7 @@ pub(super) fn run(search: &Search) -> anyhow::Result<bool> {
     for patch in mutants::patches("", search.only.as_deref())? {
         let name = mutants::name(&patch);
         eprintln!("=== {name}: builds");
-        let program = copy.build(&patch, "scenario", search.profile)?;
+        let program = copy.build(&patch, &super::PROGRAM, search.profile)?;
         let begun = Instant::now();
         let found = look(&program, &copy.place().join("found"), search)?;
         let took = begun.elapsed();

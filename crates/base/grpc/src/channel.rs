@@ -1,7 +1,8 @@
 //! gRPC calls over one HTTP/2 connection, straight on `h2`.
 //!
 //! A call's headers and its message are queued together and leave in one write, and its answer is read by whoever asked:
-//! no task, no queue between them. The connection is made by the first call and again after it broke.
+//! no task, no queue between them. The connection is made by the first call and again after it broke. It may lead to a server of this
+//! process, which takes calls as they are ([`Local`]).
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -118,18 +119,14 @@ impl Channel {
 
 impl Shared {
     async fn connect(self: Arc<Self>) -> Result<Way, Error> {
-        let link = self.gate.open().await?;
-        let number = self.gate.connections().count();
-        let way = match link {
-            Link::Local(server) => Way::Local(server),
-            Link::Stream(io) => Way::Stream(self.handshake(io, number).await?),
-        };
-        *self.lock() = Some(Open { number, way: way.clone() });
-        Ok(way)
+        match self.gate.open().await? {
+            Link::Local(server) => Ok(self.use_from_now_on(Way::Local(server))),
+            Link::Stream(io) => self.handshake(io).await,
+        }
     }
 
     /// Begins HTTP/2. When the connection ends it is not in use any more.
-    async fn handshake(self: &Arc<Self>, io: Box<dyn Io>, number: u64) -> Result<SendRequest<Bytes>, Error> {
+    async fn handshake(self: Arc<Self>, io: Box<dyn Io>) -> Result<Way, Error> {
         let (sender, connection) = client::Builder::new()
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -137,7 +134,8 @@ impl Shared {
             .enable_push(false)
             .handshake::<_, Bytes>(io)
             .await?;
-        let shared = Arc::downgrade(self);
+        let way = self.use_from_now_on(Way::Stream(sender));
+        let (number, shared) = (self.gate.connections().count(), Arc::downgrade(&self));
         tokio::spawn(async move {
             if let Err(e) = connection.await {
                 tracing::debug!(error = %e, "a gRPC connection has ended");
@@ -146,7 +144,12 @@ impl Shared {
                 shared.forget(number);
             }
         });
-        Ok(sender)
+        Ok(way)
+    }
+
+    fn use_from_now_on(&self, way: Way) -> Way {
+        *self.lock() = Some(Open { number: self.gate.connections().count(), way: way.clone() });
+        way
     }
 
     /// A connection that takes no calls any more (the server is going) is not in use.

@@ -1,5 +1,6 @@
 //! gRPC over a unix socket, straight on h2 (`docs/decisions/0020-cri-straight-on-h2.md`): connections that are made when they
-//! are needed, fail fast while the server is away, and come back by themselves; statuses as codes and words of ours.
+//! are needed, fail fast while the server is away, and come back by themselves; statuses as codes and words of ours. A server of the
+//! same process takes calls without HTTP/2 ([`Local`]).
 //!
 //! Knows no service: adapters bring their stubs, deadlines and limits. Retries no call.
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, Either, select};
@@ -11,9 +11,11 @@ use hyper::{Request, Response};
 
 use crate::channel::Error;
 
-/// A server of this process, and one connection to it.
+/// A server of this process, and one connection to it. It has no task of its own: what it does it does while its caller is polled, and
+/// its panic is the caller's.
 pub trait Local: Send + Sync {
-    /// Answers a call. What it returns is dropped when nobody waits for the answer any more, or when the connection breaks.
+    /// Answers a call. What it returns is dropped when nobody waits for the answer any more, or when the caller finds the connection
+    /// broken.
     fn call(&self, call: Request<tonic::body::Body>) -> BoxFuture<'static, Response<tonic::body::Body>>;
 
     /// Ends when the connection breaks, at once if it is broken already, and says why.
@@ -24,13 +26,14 @@ pub trait Local: Send + Sync {
 pub(crate) async fn send(to: &dyn Local, call: Request<tonic::body::Body>) -> Result<Response<LocalBody>, Error> {
     match select(to.broken(), to.call(call)).await {
         Either::Left((why, _)) => Err(why.into()),
-        Either::Right((answer, broken)) => Ok(answer.map(|body| LocalBody { body, broken })),
+        Either::Right((answer, broken)) => Ok(answer.map(|body| LocalBody { body: Some(body), broken })),
     }
 }
 
 /// The body of an answer, for as long as the connection holds.
 pub(crate) struct LocalBody {
-    body: tonic::body::Body,
+    /// Goes with the connection.
+    body: Option<tonic::body::Body>,
     broken: BoxFuture<'static, io::Error>,
 }
 
@@ -41,17 +44,18 @@ impl std::fmt::Debug for LocalBody {
 }
 
 impl LocalBody {
+    /// What is there already comes before the news of the connection.
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        if let Poll::Ready(why) = self.broken.as_mut().poll(cx) {
-            // Whoever asks again is told again.
-            let again = io::Error::new(why.kind(), why.to_string());
-            self.broken = Box::pin(std::future::ready(again));
-            return Poll::Ready(Some(Err(why.into())));
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        Pin::new(&mut self.body).poll_frame(cx).map_err(Into::into)
+        let why = ready!(self.broken.as_mut().poll(cx));
+        self.body = None;
+        Poll::Ready(Some(Err(why.into())))
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 }

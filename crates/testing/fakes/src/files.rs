@@ -462,6 +462,9 @@ impl HostFs for MemFs {
 
     fn symlink(&self, target: &Path, link: &Path) -> HostResult<()> {
         self.call("symlink", link, true, |s| {
+            if target.as_os_str().is_empty() {
+                return Err(Errno::NoEnt);
+            }
             let found = s.tree.find(link, false)?;
             s.tree.add(found.parent, found.name, Kind::Link(target.to_owned()), 0o777).map(drop)
         })

@@ -202,7 +202,7 @@ impl FakeRuntime {
         Self { inner: Arc::new(inner) }
     }
 
-    /// A client of this runtime over an in-memory connection, with the deadlines of interfaces 7.3.
+    /// A client of this runtime over connections without bytes, with the deadlines of interfaces 7.3.
     #[must_use]
     pub fn client(&self) -> Arc<dyn Runtime> {
         Arc::new(self.cri_client(Deadlines::default()))
@@ -212,6 +212,12 @@ impl FakeRuntime {
     #[must_use]
     pub fn cri_client(&self, deadlines: Deadlines) -> CriClient {
         CriClient::with_connector("fake", self.connector(), deadlines, 1)
+    }
+
+    /// As [`FakeRuntime::client`], by HTTP/2.
+    #[must_use]
+    pub fn piped_client(&self) -> CriClient {
+        CriClient::with_connector("fake", self.piped_connector(), Deadlines::default(), 1)
     }
 
     // What containers and registries do.

@@ -14,7 +14,7 @@ use serde_json::json;
 
 mod keep;
 
-/// A fifth of a calm node's time goes into memory that is taken and given back.
+/// A quarter of a calm node's time goes into memory that is taken and given back, with glibc's.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -152,6 +152,12 @@ proptest! {
     }
 
     #[test]
+    fn a_fraction_of_nothing_changes_nothing(whole in prop_oneof![any::<u64>(), 0u64..5000], sign in "-?",
+        suffix in "(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]|e-?1[0-9]|e-?2[0-9])?") {
+        prop_assert_eq!(q(&format!("{sign}{whole}{suffix}")), q(&format!("{sign}{whole}.0{suffix}")));
+    }
+
+    #[test]
     fn never_panics_on_any_text(text in "[-+]?[0-9]{0,40}\\.?[0-9]{0,40}[numkMGTPEKie0-9+-]{0,6}") {
         let _ = text.parse::<Quantity>();
     }

@@ -108,7 +108,7 @@ impl Node {
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) parent: u64,
-    /// Last part; `None` when the path ends in `/`, `.` or `..`.
+    /// Last part; `None` of a path that ends in `..`, or has no part.
     pub(super) name: Option<String>,
     pub(super) node: Option<u64>,
 }

@@ -1,4 +1,5 @@
-//! How clients reach the fake: by a unix socket, or without any bytes. All connections can be cut at once.
+//! How clients reach the fake: without any bytes, by HTTP/2 over pipes in memory, or over a unix socket. All connections can be cut at
+//! once.
 
 use std::future::Future;
 use std::io;
@@ -14,8 +15,9 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixListener;
+use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
-use tokio_stream::wrappers::UnixListenerStream;
+use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
@@ -34,14 +36,25 @@ use crate::stubs::cri::runtime_service_server::RuntimeServiceServer;
 
 /// As containerd.
 const MAX_MESSAGE: usize = 16 << 20;
+const PIPE: usize = 256 << 10;
+const TRACEPARENT: &str = "traceparent";
 
 impl Inner {
     pub(super) fn cut_connections(&self) {
         self.cut.send_modify(|n| *n += 1);
     }
 
-    fn note(&self, headers: &http::HeaderMap) {
-        let told = headers.get("traceparent").and_then(|t| t.to_str().ok());
+    /// Tells a new connection when it is cut. Refused while the runtime is away.
+    fn subscribe(&self) -> io::Result<watch::Receiver<u64>> {
+        let mut cut = self.cut.subscribe();
+        cut.mark_unchanged();
+        // After that: whoever goes away meanwhile has cut this one.
+        let up = self.up.load(Ordering::Acquire);
+        up.then_some(cut).ok_or_else(|| io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused"))
+    }
+
+    fn note(&self, traceparent: Option<&http::HeaderValue>) {
+        let told = traceparent.and_then(|t| t.to_str().ok());
         super::lock(&self.traceparents).extend(told.map(str::to_owned));
     }
 }
@@ -74,10 +87,29 @@ impl FakeRuntime {
     pub fn connector(&self) -> Connector {
         let inner = Arc::clone(&self.inner);
         Arc::new(move || {
-            let up = inner.up.load(Ordering::Acquire);
-            let link = up.then(|| Link::Local(Arc::new(Connection::new(&inner))));
-            let refused = || io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
-            Box::pin(std::future::ready(link.ok_or_else(refused)))
+            let opened = Connection::open(&inner).map(|connection| Link::Local(Arc::new(connection)));
+            Box::pin(std::future::ready(opened))
+        })
+    }
+
+    /// As [`FakeRuntime::connector`], by HTTP/2 over pipes in memory, all to one server of its own.
+    #[must_use]
+    pub fn piped_connector(&self) -> Connector {
+        let (tx, rx) = mpsc::channel(64);
+        let inner = Arc::clone(&self.inner);
+        // The server needs a tokio runtime, which whoever connects has.
+        let server = Arc::new(std::sync::Mutex::new(Some(ReceiverStream::new(rx))));
+        Arc::new(move || {
+            if let Some(incoming) = super::lock(&server).take() {
+                tokio::spawn(serve(Arc::clone(&inner), incoming));
+            }
+            let (ours, theirs) = tokio::io::duplex(PIPE);
+            let line = inner.subscribe().map(|cut| Line::new(theirs, cut));
+            let tx = tx.clone();
+            Box::pin(async move {
+                tx.send(Ok(line?)).await.map_err(|_| io::Error::other("the fake's server has ended"))?;
+                Ok(Link::Stream(Box::new(ours)))
+            })
         })
     }
 
@@ -90,7 +122,7 @@ impl FakeRuntime {
         let incoming = UnixListenerStream::new(UnixListener::bind(path)?).filter_map(move |stream| match stream {
             // Dropped at once when down: the nearest that a listening socket has to refusing.
             Ok(_) if !inner.up.load(Ordering::Acquire) => None,
-            other => Some(other.map(|s| Line::new(s, inner.cut.subscribe()))),
+            other => Some(other.and_then(|s| Ok(Line::new(s, inner.subscribe()?)))),
         });
         tokio::spawn(serve(Arc::clone(&self.inner), incoming));
         Ok(())
@@ -103,7 +135,7 @@ where
 {
     let services = Services::new(&inner);
     let noting = move |request: Request<()>| {
-        inner.note(request.metadata().as_ref());
+        inner.note(request.metadata().as_ref().get(TRACEPARENT));
         Ok(request)
     };
     let server = Server::builder()
@@ -140,10 +172,9 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(inner: &Arc<Inner>) -> Self {
-        let mut cut = inner.cut.subscribe();
-        cut.mark_unchanged();
-        Self { services: Services::new(inner), cut, inner: Arc::clone(inner) }
+    fn open(inner: &Arc<Inner>) -> io::Result<Self> {
+        let cut = inner.subscribe()?;
+        Ok(Self { services: Services::new(inner), cut, inner: Arc::clone(inner) })
     }
 }
 
@@ -153,18 +184,19 @@ const EVENTS: &str = <EventsServer<EventService> as NamedService>::NAME;
 
 impl Local for Connection {
     fn call(&self, call: http::Request<Body>) -> BoxFuture<'static, http::Response<Body>> {
-        let services = &self.services;
+        let told = call.headers().get(TRACEPARENT).cloned();
+        let (services, inner) = (&self.services, Arc::clone(&self.inner));
         let answer = match call.uri().path().split('/').nth(1) {
-            Some(RUNTIME) => services.runtime.clone().call(call_of(&self.inner, call)),
-            Some(IMAGES) => services.images.clone().call(call_of(&self.inner, call)),
+            Some(RUNTIME) => services.runtime.clone().call(call),
+            Some(IMAGES) => services.images.clone().call(call),
             Some(EVENTS) => services.events.clone().call(call),
             _ => Box::pin(std::future::ready(Ok(Status::unimplemented("unknown service").into_http()))),
         };
         Box::pin(async move {
-            // Between the question and what it does, and between that and the answer, others have their turn.
-            give_way().await;
+            inner.note(told.as_ref());
             let Ok(answer) = answer.await;
-            give_way().await;
+            // A daemon may die, and time be asked for, between what a call does and its answer.
+            tokio::task::yield_now().await;
             answer
         })
     }
@@ -173,24 +205,6 @@ impl Local for Connection {
         let cut = cut(self.cut.clone());
         Box::pin(cut.map(|()| io::ErrorKind::ConnectionReset.into()))
     }
-}
-
-fn call_of(inner: &Inner, call: http::Request<Body>) -> http::Request<Body> {
-    inner.note(call.headers());
-    call
-}
-
-/// Whoever is ready goes first.
-async fn give_way() {
-    let mut gave = false;
-    std::future::poll_fn(|cx| {
-        if std::mem::replace(&mut gave, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await
 }
 
 /// Ends when connections are cut.
@@ -209,8 +223,7 @@ struct Line<S> {
 }
 
 impl<S> Line<S> {
-    fn new(io: S, mut told: watch::Receiver<u64>) -> Self {
-        told.mark_unchanged();
+    fn new(io: S, told: watch::Receiver<u64>) -> Self {
         Self { io, cut: Some(Box::pin(cut(told))) }
     }
 

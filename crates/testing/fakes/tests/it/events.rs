@@ -7,7 +7,7 @@ use ports::runtime::RuntimeEventKind;
 use ports::runtime::RuntimeEventKind::{Created, Deleted, Started, Stopped};
 use tokio::time::timeout;
 
-use super::{create, run_sandbox, secs, start};
+use super::{WAYS, create, pod, run_sandbox, secs, start};
 
 /// Events of one pod's life with the tier that told them.
 async fn told(features: Features) -> (EventTier, Vec<(RuntimeEventKind, char, Option<PodUid>, usize)>) {
@@ -64,12 +64,47 @@ async fn without_either_the_stream_is_empty() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_breaks_with_the_connection() {
+    for way in WAYS {
+        let fake = FakeRuntime::new(Features::containerd_2());
+        let client = way(&fake);
+        let mut events = client.events().await.unwrap();
+        fake.down();
+        assert!(events.events.next().await.unwrap().unwrap_err().is_unavailable());
+        assert!(client.events().await.unwrap_err().is_unavailable());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_told_before_a_connection_broke_is_read_and_nothing_after() {
     let fake = FakeRuntime::new(Features::containerd_2());
-    let client = fake.client();
+    fake.add_images(&["app:1"]);
+    let (client, other) = (fake.client(), fake.client());
     let mut events = client.events().await.unwrap();
-    fake.down();
+    run_sandbox(&*other, "web", 0).await.unwrap();
+    fake.disconnect();
+    assert_eq!(events.events.next().await.unwrap().unwrap().kind, Created);
+    assert_eq!(events.events.next().await.unwrap().unwrap().kind, Started);
     assert!(events.events.next().await.unwrap().unwrap_err().is_unavailable());
-    assert!(client.events().await.unwrap_err().is_unavailable());
+    run_sandbox(&*other, "web2", 0).await.unwrap();
+    let after = events.events.next().await;
+    assert!(after.as_ref().is_none_or(Result::is_err), "the server's side went with the connection: {after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_effect_whose_connection_breaks_has_no_answer() {
+    let p = pod().await;
+    let mut begun = Box::pin(start(&*p.client, &p.app));
+    // Polled once: the effect is there, the answer not yet.
+    assert!(futures::poll!(&mut begun).is_pending());
+    let mut polls = 0;
+    while !p.fake.container("web", "app").unwrap().running() {
+        assert!(futures::poll!(&mut begun).is_pending() && polls < 100);
+        polls += 1;
+        tokio::task::yield_now().await;
+    }
+    p.fake.disconnect();
+    assert!(begun.await.unwrap_err().is_unavailable());
+    assert!(p.fake.container("web", "app").unwrap().running());
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use ports::runtime::{ContainerRuntime, RuntimeCode, RuntimeError};
 use tokio::time::{Instant, sleep};
 use tonic::Code;
 
-use super::{create, pod, run_sandbox, secs, start, status};
+use super::{WAYS, create, pod, pod_by, run_sandbox, secs, start, status};
 
 #[tokio::test(start_paused = true)]
 async fn injected_errors_hit_the_calls_they_are_meant_for() {
@@ -24,17 +24,19 @@ async fn injected_errors_hit_the_calls_they_are_meant_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hung_call_ends_with_its_own_deadline_and_stalls_no_other() {
-    let p = pod().await;
-    p.fake.inject(Fault::hang("StartContainer").times(1));
-    let before = Instant::now();
-    let (hung, other) = tokio::join!(start(&*p.client, &p.app), async {
-        sleep(secs(1)).await;
-        status(&*p.client, &p.app).await.unwrap();
-        before.elapsed()
-    });
-    assert_eq!(hung.unwrap_err().code, RuntimeCode::DeadlineExceeded);
-    assert_eq!(before.elapsed(), secs(120));
-    assert_eq!(other, secs(1));
+    for way in WAYS {
+        let p = pod_by(way).await;
+        p.fake.inject(Fault::hang("StartContainer").times(1));
+        let before = Instant::now();
+        let (hung, other) = tokio::join!(start(&*p.client, &p.app), async {
+            sleep(secs(1)).await;
+            status(&*p.client, &p.app).await.unwrap();
+            before.elapsed()
+        });
+        assert_eq!(hung.unwrap_err().code, RuntimeCode::DeadlineExceeded);
+        assert_eq!(before.elapsed(), secs(120));
+        assert_eq!(other, secs(1));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,21 +78,23 @@ async fn late_success_happens_behind_the_callers_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_runtime_that_goes_away_is_unavailable_at_once_and_found_again() {
-    let p = pod().await;
-    p.fake.inject(Fault::hang("StartContainer").times(1));
-    let (cut, ()) = tokio::join!(start(&*p.client, &p.app), async {
-        sleep(secs(5)).await;
-        p.fake.down();
-    });
-    assert!(cut.unwrap_err().is_unavailable(), "calls under way end when the connection breaks");
-    let before = Instant::now();
-    for _ in 0..100 {
-        assert!(p.client.version().await.unwrap_err().is_unavailable());
+    for way in WAYS {
+        let p = pod_by(way).await;
+        p.fake.inject(Fault::hang("StartContainer").times(1));
+        let (cut, ()) = tokio::join!(start(&*p.client, &p.app), async {
+            sleep(secs(5)).await;
+            p.fake.down();
+        });
+        assert!(cut.unwrap_err().is_unavailable(), "calls under way end when the connection breaks");
+        let before = Instant::now();
+        for _ in 0..100 {
+            assert!(p.client.version().await.unwrap_err().is_unavailable());
+        }
+        assert!(before.elapsed() < Duration::from_millis(1), "no waiting while it is away");
+        p.fake.up();
+        sleep(secs(4)).await;
+        start(&*p.client, &p.app).await.unwrap();
     }
-    assert!(before.elapsed() < Duration::from_millis(1), "no waiting while it is away");
-    p.fake.up();
-    sleep(secs(4)).await;
-    start(&*p.client, &p.app).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,27 +124,32 @@ async fn the_handshake_says_which_half_failed_and_where() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_call_is_asked_for_once_per_connection() {
-    let fake = FakeRuntime::default();
-    let client = fake.cri_client(Deadlines::default());
-    for _ in 0..3 {
+    for way in WAYS {
+        let fake = FakeRuntime::default();
+        let client = way(&fake);
+        for _ in 0..3 {
+            assert!(client.runtime_config().await.unwrap_err().is_unimplemented());
+        }
+        assert_eq!(fake.count("RuntimeConfig"), 1);
+        fake.disconnect();
+        sleep(secs(1)).await;
+        client.version().await.unwrap();
         assert!(client.runtime_config().await.unwrap_err().is_unimplemented());
+        assert_eq!(fake.count("RuntimeConfig"), 2, "a new connection may lead to a newer runtime");
     }
-    assert_eq!(fake.count("RuntimeConfig"), 1);
-    fake.disconnect();
-    sleep(secs(1)).await;
-    client.version().await.unwrap();
-    assert!(client.runtime_config().await.unwrap_err().is_unimplemented());
-    assert_eq!(fake.count("RuntimeConfig"), 2, "a new connection may lead to a newer runtime");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_16_mib_is_resource_exhausted() {
-    let p = pod().await;
-    start(&*p.client, &p.app).await.unwrap();
-    p.fake.on_exec(|_| fakes::runtime::ExecReply { stdout: vec![0; 17 << 20], ..Default::default() });
-    let request = cri_api::v1::ExecSyncRequest { container_id: p.app.clone(), cmd: vec!["cat".to_owned()], timeout: 0 };
-    let e = p.client.exec_sync(request).await.unwrap_err();
-    assert_eq!(e.code, RuntimeCode::ResourceExhausted, "{e}");
+    for way in WAYS {
+        let p = pod_by(way).await;
+        start(&*p.client, &p.app).await.unwrap();
+        p.fake.on_exec(|_| fakes::runtime::ExecReply { stdout: vec![0; 17 << 20], ..Default::default() });
+        let request =
+            cri_api::v1::ExecSyncRequest { container_id: p.app.clone(), cmd: vec!["cat".to_owned()], timeout: 0 };
+        let e = p.client.exec_sync(request).await.unwrap_err();
+        assert_eq!(e.code, RuntimeCode::ResourceExhausted, "{e}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

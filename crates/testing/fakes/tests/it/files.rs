@@ -110,6 +110,49 @@ fn links_lead_on_and_are_told_from_what_they_point_at() {
 }
 
 #[test]
+fn paths_are_walked_part_by_part() {
+    on_both(|fs, p| {
+        fs.create_dir(&p.join("d/e"), 0o755).unwrap();
+        fs.write_file(&p.join("d/e/f"), b"x", 0o644).unwrap();
+        for (target, link) in [(".", "here"), ("..", "d/up"), ("d/e", "in"), ("d//./e/", "odd")] {
+            fs.symlink(Path::new(target), &p.join(link)).unwrap();
+        }
+        fs.symlink(&p.join("d"), &p.join("absolute")).unwrap();
+        for good in [
+            "d//e/f",
+            "./d/./e/./f",
+            "d/e/../e/f",
+            "d/../d/e/f",
+            "here/d/e/f",
+            "d/up/d/e/f",
+            "in/f",
+            "in/../e/f",
+            "odd/f",
+            "absolute/e/f",
+            "absolute/up/in/f",
+        ] {
+            assert_eq!(fs.read_file(&p.join(good), 1).unwrap(), b"x", "{good}");
+        }
+        for dir in ["d/e/", "d/e/.", "d/e/..", "in/", "in/.", "here", "here/", "d/up"] {
+            assert_eq!(kind(fs, p.join(dir)), Some(FileKind::Dir), "{dir}");
+        }
+        for gone in ["d/x/f", "d/e/f/g", "d/e/f/../f", "in/x"] {
+            assert_eq!(kind(fs, p.join(gone)), None, "{gone}");
+        }
+        let above: std::path::PathBuf = std::iter::repeat_n("..", 30).collect();
+        let way = p.join(above).join(p.strip_prefix("/").unwrap()).join("d/e/f");
+        assert_eq!(fs.read_file(&way, 1).unwrap(), b"x", "above the root is the root");
+        fs.symlink(Path::new("d/e/f"), &p.join("1")).unwrap();
+        for n in 2..=41 {
+            fs.symlink(Path::new(&format!("{}", n - 1)), &p.join(n.to_string())).unwrap();
+        }
+        assert_eq!(fs.read_file(&p.join("40"), 1).unwrap(), b"x");
+        assert!(fs.read_file(&p.join("41"), 1).is_err(), "too many links");
+        assert!(fs.symlink(Path::new(""), &p.join("empty")).unwrap_err().is_not_found());
+    });
+}
+
+#[test]
 fn a_socket_is_not_opened() {
     let check = |fs: &dyn HostFs, socket: &Path| {
         for refused in [fs.read_file(socket, 9).map(drop), fs.read_end(socket, 9, Links::Refuse).map(drop)] {

@@ -4,7 +4,7 @@ use fakes::runtime::Pull;
 use ports::runtime::RuntimeCode;
 use tokio::time::{Duration, Instant};
 
-use super::secs;
+use super::{WAYS, secs};
 
 fn spec(image: &str) -> Option<v1::ImageSpec> {
     Some(v1::ImageSpec { image: image.to_owned(), ..Default::default() })
@@ -56,11 +56,13 @@ async fn an_absent_image_is_no_error_and_removal_is_idempotent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_pull_is_cancelled_at_the_runtime() {
-    let fake = FakeRuntime::default();
-    let client = fake.client();
-    fake.registry("r.example/slow:1", Pull::Succeeds(secs(60)));
-    let given_up = tokio::time::timeout(secs(1), client.pull_image(pull("r.example/slow:1", ""))).await;
-    assert!(given_up.is_err());
-    tokio::time::sleep(Duration::from_secs(120)).await;
-    assert!(!fake.has_image("r.example/slow:1"));
+    for way in WAYS {
+        let fake = FakeRuntime::default();
+        let client = way(&fake);
+        fake.registry("r.example/slow:1", Pull::Succeeds(secs(60)));
+        let given_up = tokio::time::timeout(secs(1), client.pull_image(pull("r.example/slow:1", ""))).await;
+        assert!(given_up.is_err());
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        assert!(!fake.has_image("r.example/slow:1"));
+    }
 }

@@ -1,4 +1,4 @@
-//! The fake runtime behaves as a runtime does, over real gRPC on a paused clock.
+//! The fake runtime behaves as a runtime does, on a paused clock.
 
 #![allow(clippy::unwrap_used)] // also outside of #[test] functions
 
@@ -25,10 +25,18 @@ struct Pod {
     app: String,
 }
 
+/// How a client gets to the runtime: as it does in simulated time, and as it does in life.
+type By = fn(&FakeRuntime) -> Arc<dyn Runtime>;
+const WAYS: [By; 2] = [FakeRuntime::client, |fake| Arc::new(fake.piped_client())];
+
 async fn pod() -> Pod {
+    pod_by(FakeRuntime::client).await
+}
+
+async fn pod_by(way: By) -> Pod {
     let fake = FakeRuntime::default();
     fake.add_images(&["app:1"]);
-    let client = fake.client();
+    let client = way(&fake);
     let sandbox = run_sandbox(&*client, "web", 0).await.expect("an empty runtime takes a sandbox");
     let app = create(&*client, &sandbox, "app", 0).await.expect("a ready sandbox takes a container");
     Pod { fake, client, sandbox, app }

@@ -71,16 +71,20 @@ impl Lasting {
     /// When it is otherwise.
     pub fn are_as_before(&self, place: &impl Place) {
         (0..self.names.len()).for_each(|which| self.probed_again(place, which, 2));
-        let mut longest = 0;
+        let mut longest = (0, 0);
         for (name, before) in self.names.iter().zip(&self.before) {
             assert_eq!(&marks(place, name), before, "{name}\n{}", place.bosun().log());
             let pause = longest_pause(&self.traced(name));
             // A period of one second, and late by at most one; where the process was killed the one that is built in waits for a second
             // whether it comes back. The rest is for a machine that starts processes late.
-            assert!(pause <= 500, "{name}: {pause} hundredths of a second between probes");
+            assert!(pause.0 <= 500, "{name}: {} hundredths of a second between probes, until {}", pause.0, pause.1);
             longest = longest.max(pause);
         }
-        eprintln!("{} pods: at most {longest} hundredths of a second between two probes of one", self.names.len());
+        let (pause, at) = longest;
+        eprintln!(
+            "{} pods: at most {pause} hundredths of a second between two probes of one, until {at}",
+            self.names.len()
+        );
         let mut wanted: Vec<_> = self.names.iter().map(|name| (place.full_name(name), 0, 1)).collect();
         wanted.sort();
         // The sandbox of a pod that is gone is cleared away a moment later.
@@ -137,12 +141,12 @@ fn marks(place: &impl Place, name: &str) -> Value {
     json!([container["containerID"], container["restartCount"], ready])
 }
 
-/// The longest time between two probes of a pod, in hundredths of a second: each leaves the machine's uptime.
-fn longest_pause(text: &str) -> u64 {
+/// The longest time between two probes of a pod, and when it was over, in hundredths of a second: each leaves the machine's uptime.
+fn longest_pause(text: &str) -> (u64, u64) {
     let hundredths = |line: &str| -> Option<u64> { line.split(' ').next()?.replace('.', "").parse().ok() };
     let times: Vec<u64> = text.lines().filter_map(hundredths).collect();
     assert!(times.len() > 1, "it was probed: {text}");
-    times.windows(2).map(|two| two[1].saturating_sub(two[0])).max().unwrap_or_default()
+    times.windows(2).map(|two| (two[1].saturating_sub(two[0]), two[1])).max().unwrap_or_default()
 }
 
 /// A pod that comes and goes: its image is pulled, its volumes are made, and every second one ends by itself.

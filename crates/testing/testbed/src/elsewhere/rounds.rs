@@ -15,6 +15,12 @@ fn seed() {
     fastrand::seed(seed as u64);
 }
 
+/// Seconds, as probes write them down.
+fn uptime() -> String {
+    let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
 /// So many swaps, of each manager in its turn, between the one that is built in and one in a process of its own.
 ///
 /// # Panics
@@ -44,13 +50,17 @@ pub fn swaps(place: &mut impl Place, lasting: &Lasting, swaps: usize) {
         passing.comes(place);
         // Somewhere in its start.
         let_pass(Duration::from_millis(fastrand::u64(..1000)));
+        let before = uptime();
         let said = swap(place, manager, &processes.address(manager));
+        eprintln!("{manager} is swapped from {before} to {}", uptime());
         pauses.entry(manager).or_default().push(took(&said));
         passing.is_told_of(place);
         lasting.probed_again(&*place, round, 1);
         was_good(place, manager);
         place.remove(&passing.name());
+        let before = uptime();
         swap(place, manager, "builtin");
+        eprintln!("{manager} is swapped back from {before} to {}", uptime());
         lasting.probed_again(&*place, round, 1);
         was_good(place, manager);
     }
