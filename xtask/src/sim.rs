@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(only) = &args.mutants {
         let limit = Duration::from_secs(args.minutes.unwrap_or(SEARCH) * 60);
         let only = Some(only.clone()).filter(|part| !part.is_empty());
-        let enough = mutants::run(&mutants::Search { only, limit, from: args.from, profile })?;
+        let enough = mutants::run(&mutants::Search { only, limit, from: args.from, program: PROGRAM, profile })?;
         return Ok(if enough { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let folder = workspace::target_dir()?;

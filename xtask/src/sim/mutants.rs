@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::mutants::{self, Copy};
+use crate::workspace::Program;
 
 /// Of fourteen mutants thirteen must be found.
 const MUST: (usize, usize) = (13, 14);
@@ -20,7 +21,8 @@ pub(super) struct Search {
     pub(super) limit: Duration,
     /// The first seed.
     pub(super) from: u64,
-    /// Cargo's profile.
+    /// What searches, and the profile that it is built with.
+    pub(super) program: Program,
     pub(super) profile: &'static str,
 }
 
@@ -45,7 +47,7 @@ pub(super) fn run(search: &Search) -> anyhow::Result<bool> {
     for patch in mutants::patches("", search.only.as_deref())? {
         let name = mutants::name(&patch);
         eprintln!("=== {name}: builds");
-        let program = copy.build(&patch, &super::PROGRAM, search.profile)?;
+        let program = copy.build(&patch, &search.program, search.profile)?;
         let begun = Instant::now();
         let found = look(&program, &copy.place().join("found"), search)?;
         let took = begun.elapsed();

@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 use tonic::codegen::Service;
 
 use crate::connect::{Gate, Io, Link};
-use crate::local::{self, Local, LocalBody};
+use crate::local::{self, Error, Local, LocalBody};
 use crate::traced::Traced;
 
 /// What the peer may send unasked, of one call and of all: more than any answer, so that a call needs no round trip more.
@@ -30,8 +30,6 @@ const CONNECTION_WINDOW: u32 = 5 << 20;
 /// Headers of an answer that are larger than this are refused.
 const MAX_HEADERS: u32 = 16 << 10;
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("bosun/", env!("CARGO_PKG_VERSION")));
-
-pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A connection that is made when it is needed. Clones share it.
 #[derive(Clone)]

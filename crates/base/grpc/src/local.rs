@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, Either, select};
 use hyper::body::{Body, Frame};
 use hyper::{Request, Response};
 
-use crate::channel::Error;
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A server of this process, and one connection to it. It has no task of its own: what it does it does while its caller is polled, and
 /// its panic is the caller's.
