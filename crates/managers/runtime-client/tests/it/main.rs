@@ -46,7 +46,8 @@ fn rig<F: Future<Output = ()>>(features: Features, test: impl FnOnce(Rig) -> F) 
 impl Rig {
     fn new(kernel: Kernel, fake: FakeRuntime) -> Self {
         let wiring = Wiring::default();
-        let client: Arc<dyn ports::runtime::ContainerRuntime> = fake.client();
+        // By HTTP/2, as in life: calls are counted here, and what comes before what decides how many there are.
+        let client: Arc<dyn ports::runtime::ContainerRuntime> = Arc::new(fake.piped_client());
         let deps = Deps::new(client, Arc::new(fakes::LinuxFs), CallLimits::default());
         let actor = fakes::start(&kernel, &wiring, move |crew| RuntimeClient::new(&crew, deps.clone()));
         Self { kernel, fake, actor, wiring }
