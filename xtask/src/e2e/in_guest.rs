@@ -14,10 +14,6 @@ const NOT_THERE: &[(&str, &str)] = &[
     (REMOTE_TEST, "runs a program that is built for it alone"),
     (PYTHON_TEST, "runs a Python that the guest has not"),
     (
-        "streams::exec_through_the_daemon_costs_little_more_than_the_streaming_server_itself",
-        "compares times of milliseconds, which say nothing on a processor that is shared with this machine",
-    ),
-    (
         "huge::a_pod_has_the_machines_huge_pages_as_far_as_the_node_grants_them_and_gives_them_back",
         "the guest's kernel knows no huge pages",
     ),

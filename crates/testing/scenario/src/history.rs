@@ -100,6 +100,14 @@ pub struct Of {
     pub attempt: u32,
 }
 
+impl Of {
+    /// Whether its pod is static: the UID of such a pod is a hash, without dashes.
+    #[must_use]
+    pub fn is_static(&self) -> bool {
+        !self.uid.contains('-')
+    }
+}
+
 /// A status that the API server holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Told {

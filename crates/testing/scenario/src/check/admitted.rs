@@ -41,7 +41,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
             Fact::Gone(_, uid) => seen.here.retain(|_, (of, ..)| of != uid),
             Fact::Made(of, _) if of.name.is_empty() => {
                 let shape = seen.shapes.get(of.pod.as_str());
-                let is_critical = shape.is_some_and(|s| s.priority.is_some());
+                let is_critical = of.is_static() || shape.is_some_and(|s| s.priority.is_some());
                 seen.here.insert(&of.sandbox, (&of.uid, &of.pod, shape.map_or(0, |s| s.cpu_m())));
                 // A critical pod does not wait for ever for those that have to make room.
                 if !(is_critical && is_within(&spans, *at)) {
@@ -129,6 +129,22 @@ mod tests {
         assert_eq!(after([admitted("q"), Fact::Ended(of("p"), 0, Cause::Term)]), 0);
         assert_eq!(after([Fact::SourceGone("p".to_owned()), admitted("q")]), 0);
         assert_eq!(after([Fact::Gone("p".to_owned(), of("p").uid), admitted("q")]), 0);
+    }
+
+    /// What is found when `p` stays, whom a pod of this UID does not wait for any longer while the runtime is in trouble.
+    fn beside_what_cannot_be_stopped(uid: &str) -> usize {
+        let q = Of { uid: uid.to_owned(), ..of("q") };
+        let mut whole = history([]);
+        let admitted_q = Fact::Admitted(q.uid.clone(), "q".to_owned());
+        let facts = [big("p"), big("q"), admitted("p"), made("p"), Fact::Trouble, admitted_q, Fact::Made(q, true)];
+        whole.facts = (0..).zip(facts).collect();
+        super::check(&whole).len()
+    }
+
+    #[test]
+    fn a_static_pod_is_critical_and_does_not_wait_for_ever() {
+        assert_eq!(beside_what_cannot_be_stopped("5eed0000-0000-4000-8000-000000000010"), 1);
+        assert_eq!(beside_what_cannot_be_stopped("4f769d5d3958544f2e98003c7dc5efc9"), 0);
     }
 
     #[test]

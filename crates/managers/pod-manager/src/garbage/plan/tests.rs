@@ -97,6 +97,15 @@ fn young_containers_wait_for_the_minimum_age() {
 }
 
 #[test]
+fn what_was_made_before_the_clock_was_set_back_does_not_wait_until_it_has_caught_up() {
+    let pods = world(vec![], vec![container("a", "a", "s", 90, Exited)]);
+    for min_age_ns in [0, 20] {
+        let policy = GcPolicy { min_age_ns, ..GcPolicy::default() };
+        assert_eq!(plan(&pods, |_| true, policy, Timestamp(10)).containers.len(), 1, "minimum of {min_age_ns}");
+    }
+}
+
+#[test]
 fn the_total_limit_is_shared_and_then_the_oldest_go() {
     let pods = world(
         vec![],
