@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex};
 
 pub use rule::{Action, Rule, RuleError, When};
 
+/// What points of work for one subject begin with.
+const FOR: &str = "for:";
 /// Strikes that the log keeps.
 const LOG_LIMIT: usize = 4096;
 
@@ -134,9 +136,11 @@ impl Faults {
 
     /// Of a point of work for one subject. Only rules that name the subject strike, and the point is not declared: there
     /// are as many as there are pods.
-    pub(crate) fn decide_for(&self, actor: &str, point: &str) -> Option<Action> {
-        let named = locked(&self.0.plan).rules.iter().any(|armed| armed.rule.point == point);
-        if named { self.decide_at(actor, point) } else { None }
+    pub(crate) fn decide_for(&self, actor: &str, subject: &str) -> Option<(Action, String)> {
+        let is_named = |rule: &Rule| rule.point.strip_prefix(FOR).is_some_and(|named| named == subject);
+        let named = locked(&self.0.plan).rules.iter().any(|armed| is_named(&armed.rule));
+        let point = named.then(|| format!("{FOR}{subject}"))?;
+        Some((self.decide_at(actor, &point)?, point))
     }
 
     pub(crate) fn decide(&self, actor: &str, point: &str) -> Option<Action> {

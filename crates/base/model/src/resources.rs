@@ -95,38 +95,39 @@ pub fn qos_class(pod: &Pod) -> QosClass {
 pub fn computed_qos_class(pod: &Pod) -> QosClass {
     let mut tally = QosTally { guaranteed: true, ..QosTally::default() };
     if let Some(level) = pod_level(pod) {
-        tally.add(&requests_of(Some(level)), &limits_of(Some(level)));
+        tally.add(Some(level));
     } else {
         for c in pod::init_containers(pod).iter().chain(pod::regular_containers(pod)) {
-            tally.add(&requests(c), &limits(c));
+            tally.add(c.resources.as_ref());
         }
     }
     tally.class()
 }
 
+/// Sums of CPU and memory; what is not positive does not count.
 #[derive(Default)]
 struct QosTally {
-    requests: ResourceList,
-    limits: ResourceList,
+    requests: [Quantity; 2],
+    limits: [Quantity; 2],
     guaranteed: bool,
 }
 
 impl QosTally {
-    fn add(&mut self, requests: &ResourceList, limits: &ResourceList) {
-        let counts = |list: &ResourceList| -> ResourceList {
-            [CPU, MEMORY]
-                .into_iter()
-                .filter_map(|k| list.get(k).filter(|q| **q > Quantity::ZERO).map(|q| (k.to_owned(), *q)))
-                .collect()
+    fn add(&mut self, resources: Option<&ResourceRequirements>) {
+        let counts = |amounts: Option<&BTreeMap<String, ApiQuantity>>| {
+            [CPU, MEMORY].map(|name| one(amounts, name).unwrap_or_default().max(Quantity::ZERO))
         };
-        let limits = counts(limits);
-        self.guaranteed &= limits.len() == 2;
-        add_all(&mut self.requests, &counts(requests));
-        add_all(&mut self.limits, &limits);
+        let limits = counts(resources.and_then(|r| r.limits.as_ref()));
+        let requests = counts(resources.and_then(|r| r.requests.as_ref()));
+        self.guaranteed &= limits.iter().all(|limit| !limit.is_zero());
+        for at in 0..2 {
+            self.limits[at] = self.limits[at].plus(limits[at]);
+            self.requests[at] = self.requests[at].plus(requests[at]);
+        }
     }
 
     fn class(&self) -> QosClass {
-        if self.requests.is_empty() && self.limits.is_empty() {
+        if self.requests.iter().chain(&self.limits).all(|sum| sum.is_zero()) {
             QosClass::BestEffort
         } else if self.guaranteed && self.requests == self.limits {
             QosClass::Guaranteed
@@ -213,7 +214,7 @@ pub fn pod_requests_without_overhead(pod: &Pod) -> ResourceList {
 /// What the containers together request at their peak, whatever the pod level says.
 #[must_use]
 pub fn container_requests(pod: &Pod) -> ResourceList {
-    aggregate(pod, requests)
+    aggregate(pod, |r| r.requests.as_ref())
 }
 
 /// What the whole pod may use at most. Overhead counts only where there is a limit already. A resource that some
@@ -232,7 +233,7 @@ pub fn pod_limits(pod: &Pod) -> ResourceList {
 /// What the containers of the pod may use at most.
 #[must_use]
 pub fn pod_limits_without_overhead(pod: &Pod) -> ResourceList {
-    let mut total = aggregate(pod, limits);
+    let mut total = aggregate(pod, |r| r.limits.as_ref());
     override_with(&mut total, &limits_of(pod_level(pod)));
     total
 }
@@ -247,29 +248,46 @@ pub fn every_container_limits(pod: &Pod, name: &str) -> bool {
             .all(|c| limit(c, name).is_some_and(|q| !q.is_zero()))
 }
 
+/// Amounts by the names that a specification gives them.
+type Sums<'a> = BTreeMap<&'a str, Quantity>;
+
 /// The most that runs at one time: all regular containers with all sidecars, or one init container with the sidecars
 /// that were started before it.
-fn aggregate(pod: &Pod, of: fn(&Container) -> ResourceList) -> ResourceList {
-    let mut running = ResourceList::new();
+fn aggregate<'a>(
+    pod: &'a Pod,
+    of: fn(&'a ResourceRequirements) -> Option<&'a BTreeMap<String, ApiQuantity>>,
+) -> ResourceList {
+    let own = |c: &'a Container| amounts(c.resources.as_ref().and_then(of));
+    let mut running = Sums::new();
     for c in pod::regular_containers(pod) {
-        add_all(&mut running, &of(c));
+        add_sums(&mut running, own(c));
     }
-    let mut sidecars = ResourceList::new();
-    let mut peak = ResourceList::new();
+    let (mut sidecars, mut peak) = (Sums::new(), Sums::new());
     for c in pod::init_containers(pod) {
-        let own = of(c);
+        let mut now = sidecars.clone();
+        add_sums(&mut now, own(c));
         if pod::is_sidecar(c) {
-            add_all(&mut running, &own);
-            add_all(&mut sidecars, &own);
-            max_all(&mut peak, &sidecars);
-        } else {
-            let mut now = sidecars.clone();
-            add_all(&mut now, &own);
-            max_all(&mut peak, &now);
+            add_sums(&mut running, own(c));
+            sidecars.clone_from(&now);
         }
+        max_sums(&mut peak, now);
     }
-    max_all(&mut running, &peak);
-    running
+    max_sums(&mut running, peak);
+    running.into_iter().map(|(name, sum)| (name.to_owned(), sum)).collect()
+}
+
+fn add_sums<'a>(to: &mut Sums<'a>, more: impl Iterator<Item = (&'a str, Quantity)>) {
+    for (name, amount) in more {
+        let sum = to.entry(name).or_default();
+        *sum = sum.plus(amount);
+    }
+}
+
+fn max_sums<'a>(to: &mut Sums<'a>, other: Sums<'a>) {
+    for (name, amount) in other {
+        let most = to.entry(name).or_insert(amount);
+        *most = amount.max(*most);
+    }
 }
 
 pub(crate) fn requests_of(r: Option<&ResourceRequirements>) -> ResourceList {
@@ -281,7 +299,11 @@ pub(crate) fn limits_of(r: Option<&ResourceRequirements>) -> ResourceList {
 }
 
 fn list(m: Option<&BTreeMap<String, ApiQuantity>>) -> ResourceList {
-    m.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), Quantity::try_from(v).ok()?))).collect()
+    amounts(m).map(|(name, amount)| (name.to_owned(), amount)).collect()
+}
+
+fn amounts(m: Option<&BTreeMap<String, ApiQuantity>>) -> impl Iterator<Item = (&str, Quantity)> {
+    m.into_iter().flatten().filter_map(|(name, text)| Some((name.as_str(), Quantity::try_from(text).ok()?)))
 }
 
 fn one(m: Option<&BTreeMap<String, ApiQuantity>>, name: &str) -> Option<Quantity> {
@@ -292,14 +314,6 @@ fn add_all(to: &mut ResourceList, more: &ResourceList) {
     for (k, q) in more {
         let sum = to.get(k).copied().unwrap_or_default().plus(*q);
         to.insert(k.clone(), sum);
-    }
-}
-
-fn max_all(to: &mut ResourceList, other: &ResourceList) {
-    for (k, q) in other {
-        if to.get(k).is_none_or(|mine| mine < q) {
-            to.insert(k.clone(), *q);
-        }
     }
 }
 

@@ -22,7 +22,8 @@ pub struct Overrun {
 /// Whether the pod sets any such limit, so that its usage must be known.
 #[must_use]
 pub fn has_local_limit(pod: &Pod) -> bool {
-    size_limits(pod).next().is_some() || resources::pod_limits(pod).contains_key(EPHEMERAL_STORAGE)
+    let mut containers = pod::init_containers(pod).iter().chain(pod::regular_containers(pod));
+    size_limits(pod).next().is_some() || containers.any(|c| resources::limit(c, EPHEMERAL_STORAGE).is_some())
 }
 
 /// The first limit that the pod is over, if any.

@@ -31,9 +31,8 @@ impl<A: Managed> Ctx<A> {
     /// Fault point `for:<subject>`, of every piece of work that is about one.
     pub(crate) fn strike_subject(&mut self) {
         let Some(subject) = self.subject.as_ref().filter(|_| self.kernel.faults().on()) else { return };
-        let point = format!("for:{subject}");
-        if let Some(action @ (Action::Panic | Action::Kill)) = self.kernel.faults().decide_for(self.this.name(), &point)
-        {
+        let decided = self.kernel.faults().decide_for(self.this.name(), subject);
+        if let Some((action @ (Action::Panic | Action::Kill), point)) = decided {
             action.strike(&point);
         }
     }

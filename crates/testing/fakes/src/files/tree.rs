@@ -241,7 +241,9 @@ impl Tree {
         let mut dir = self.node(here);
         let mut left = without_dots(path);
         while !left.is_empty() {
-            let (name, rest) = left.split_once('/').unwrap_or((left, ""));
+            // Names are short: a look at each byte is done before a search for one has begun.
+            let end = left.bytes().position(|byte| byte == b'/').unwrap_or(left.len());
+            let (name, rest) = left.split_at(end);
             left = without_dots(rest);
             let last = left.is_empty();
             if name == ".." {
