@@ -37,15 +37,12 @@ pub(crate) fn mount(lowers: &[PathBuf], users: Option<IdRange>, folder: &Path, b
     users.map_or(Ok(()), |range| owners::give(&target, range))
 }
 
-/// Mounts `lowers` (the topmost first) on a folder, to be read only: it is data, of which nothing is run.
+/// Mounts `lowers` (the topmost first) on an empty folder, to be read only: it is data, of which nothing is run. Who may mount cannot make it
+/// writable, either: there is no layer to be written.
 pub(crate) fn mount_read_only(lowers: &[PathBuf], target: &Path) -> Done<()> {
     match lowers {
         // overlayfs wants two at least.
-        [only] => {
-            rustix::mount::mount_bind(only, target).at("bind a layer on", target)?;
-            let flags = MountFlags::BIND | DATA;
-            rustix::mount::mount_remount(target, flags, c"").at("make read-only", target)
-        }
+        [only] => overlay(&[only.clone(), target.to_owned()], None, "", target),
         _ => overlay(lowers, None, "", target),
     }
 }
@@ -179,5 +176,29 @@ mod tests {
         LinuxMounts.unmount(&read_only).expect("unmounted");
         assert_eq!((seen, both, written), (200, 2, Err(io::ErrorKind::ReadOnlyFilesystem)));
         assert_eq!(std::env::current_dir().expect("folder"), before);
+    }
+
+    #[test]
+    fn nobody_makes_an_image_of_one_layer_or_of_two_writable() {
+        assert!(host_linux::is_root(), "only root can mount");
+        let dir = tempfile::tempdir().expect("folder");
+        let lowers = ["l/a", "m/b"].map(|name| dir.path().join(name));
+        for lower in &lowers {
+            fs::create_dir_all(lower).expect("layer");
+            fs::write(lower.join("file"), "old").expect("file");
+        }
+        for lowers in [&lowers[..1], &lowers] {
+            let target = tempfile::tempdir_in(dir.path()).expect("folder");
+            mount_read_only(lowers, target.path()).expect("mounted");
+            let all = fs::read_dir(target.path()).expect("readable").count();
+            // As a container that may mount does it, with the file system and with the mount alone.
+            let whole = rustix::mount::mount_remount(target.path(), MountFlags::empty(), c"");
+            let alone = rustix::mount::mount_remount(target.path(), MountFlags::BIND, c"");
+            let written = fs::write(target.path().join("file"), "new").map_err(|e| e.kind());
+            LinuxMounts.unmount(target.path()).expect("unmounted");
+            assert_eq!((all, whole), (1, Err(rustix::io::Errno::ROFS)), "{lowers:?}");
+            assert_eq!((alone, written), (Ok(()), Err(io::ErrorKind::ReadOnlyFilesystem)), "{lowers:?}");
+        }
+        assert_eq!(fs::read_to_string(lowers[0].join("file")).expect("file"), "old");
     }
 }
