@@ -1,5 +1,6 @@
 //! Restart counts are right: attempts go up one by one within a sandbox, and are told. More may be told: what the runtime lost counts,
-//! and the count of init containers goes on in another sandbox, where their attempts begin anew (as with a kubelet).
+//! and the count of init containers goes on in another sandbox, where their attempts begin anew (as with a kubelet). Nothing tells of a container
+//! that the runtime lost before it ran: no status, no log. It does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +13,19 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     // Pods of which the runtime lost something, or which had another sandbox.
     let mut counts_on: BTreeSet<&str> = BTreeSet::new();
     let mut sandboxes: BTreeMap<&str, &str> = BTreeMap::new();
+    // Containers that have run, or could not be started; and whom something from outside was just done to.
+    let mut began: BTreeSet<&str> = BTreeSet::new();
+    let mut touched: Option<(i64, &str)> = None;
     let mut found = Vec::new();
     for (at, fact) in &history.facts {
         match fact {
+            Fact::Touched(pod) => touched = Some((*at, pod)),
+            Fact::Removed(of) if touched == Some((*at, &of.pod)) && !began.contains(of.id.as_str()) => {
+                counts_on.insert(&of.uid);
+            }
+            Fact::Started(of) => drop(began.insert(&of.id)),
             Fact::Ended(of, _, Cause::Lost) => drop(counts_on.insert(&of.uid)),
+            Fact::Ended(of, ..) => drop(began.insert(&of.id)),
             Fact::Made(of, _) if of.name.is_empty() => {
                 let another = sandboxes.insert(&of.uid, &of.sandbox);
                 counts_on.extend(another.map(|_| of.uid.as_str()));
@@ -71,5 +81,20 @@ mod tests {
         assert_eq!(super::check(&history([(1, made(0)), (2, made(1)), (3, more())])).len(), 1);
         let lost = Fact::Ended(of("a", 1), 137, Cause::Lost);
         assert!(super::check(&history([(1, made(0)), (2, made(1)), (3, lost), (4, made(1)), (5, more())])).is_empty());
+    }
+
+    #[test]
+    fn nothing_tells_of_a_container_that_was_lost_before_it_ran() {
+        let made = || Fact::Made(of("a", 0), true);
+        let again = |between: &[Fact]| {
+            let facts = [&[made()], between, &[made()]].concat();
+            let mut whole = history([]);
+            whole.facts = facts.into_iter().map(|fact| (1, fact)).collect();
+            super::check(&whole).len()
+        };
+        let (touched, removed) = (Fact::Touched("p-sim".to_owned()), Fact::Removed(of("a", 0)));
+        assert_eq!(again(&[touched.clone(), removed.clone()]), 0);
+        assert_eq!(again(std::slice::from_ref(&removed)), 1, "by the daemon itself");
+        assert_eq!(again(&[Fact::Started(of("a", 0)), touched, removed]), 1, "it has run");
     }
 }
