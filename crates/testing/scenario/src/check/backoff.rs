@@ -4,7 +4,7 @@
 //!
 //! What makes a node forget, or lets it start a container for another reason, begins the count anew: a daemon that dies, an actor
 //! that is struck, another sandbox, a changed image, an end that the node itself brought about. After these a node may know more than
-//! this file, and wait for up to 300 s.
+//! this file, and wait for up to 300 s; as it may where the runtime is in trouble, since each container that could not be made counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,14 +37,20 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     let mut known: BTreeMap<(&str, &str), Known<'_>> = BTreeMap::new();
     // Whoever is being stopped and ends by itself meanwhile ends by the node's own decision.
     let mut stopped: BTreeSet<&str> = BTreeSet::new();
-    let mut found = Vec::new();
+    let (mut trouble, mut found) = (false, Vec::new());
     for (at, fact) in &history.facts {
         match fact {
+            Fact::Trouble => {
+                trouble = true;
+                known.values_mut().for_each(|k| k.exact = false);
+            }
+            Fact::Calm => trouble = false,
             Fact::StopAsked(of, _) => drop(stopped.insert(&of.id)),
             Fact::Made(of, _) if !of.name.is_empty() => {
                 let k = known.entry((&of.uid, &of.name)).or_default();
                 found.extend(judge(k, of, *at, &spans).map(|text| (*at, text)));
-                let exact = if of.attempt == 0 { k.sandbox.is_empty() } else { k.exact };
+                let first = of.attempt == 0 && k.sandbox.is_empty();
+                let exact = !trouble && (first || (of.attempt > 0 && k.exact && k.sandbox == of.sandbox));
                 let delay = raised(k, *at, &of.sandbox);
                 *k = Known { sandbox: &of.sandbox, ended: None, waits_since: Some(*at), delay, exact };
             }
@@ -110,7 +116,7 @@ mod tests {
     use fakes::runtime::Cause;
 
     use crate::check::made::{ended, history, of};
-    use crate::history::Fact;
+    use crate::history::{Fact, Of};
 
     fn made(attempt: u32) -> Fact {
         Fact::Made(of("a", attempt), true)
@@ -134,6 +140,28 @@ mod tests {
         assert_eq!(with(11, 70), 1, "too early");
         assert_eq!(with(12, 69), 1, "too early");
         assert_eq!(with(12, 131), 1, "too late");
+    }
+
+    #[test]
+    fn a_node_may_remember_more_where_it_was_in_trouble_or_its_pod_has_another_sandbox() {
+        let third = |between: &[Fact], last: Fact| {
+            let before = [(0, made(0)), (1, ended(0, 1)), (1, made(1)), (2, ended(1, 1))];
+            let between = between.iter().map(|fact| (3, fact.clone()));
+            let mut whole = history([]);
+            let all = before.into_iter().chain(between).chain([(400, last)]);
+            whole.facts = all.map(|(at, fact)| (at * crate::history::SECOND, fact)).collect();
+            super::check(&whole).len()
+        };
+        assert_eq!(third(&[], made(2)), 1, "too late");
+        assert_eq!(third(&[Fact::Trouble, Fact::Calm], made(2)), 0);
+        let elsewhere = |attempt| Of { sandbox: "s2".to_owned(), ..of("a", attempt) };
+        let moved = [Fact::Made(elsewhere(2), true), Fact::Ended(elsewhere(2), 1, Cause::Itself)];
+        assert_eq!(third(&moved, Fact::Made(elsewhere(3), true)), 1, "beyond the longest");
+        let mut at_300 = history([]);
+        let facts = [(0, made(0)), (1, ended(0, 1)), (1, moved[0].clone()), (2, moved[1].clone())];
+        let facts = facts.into_iter().chain([(302, Fact::Made(elsewhere(3), true))]);
+        at_300.facts = facts.map(|(at, fact)| (at * crate::history::SECOND, fact)).collect();
+        assert_eq!(super::check(&at_300).len(), 0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A pod that is ready stays so: nothing that happens to the daemon alone, or between it and the API server, makes it look unready.
 //!
-//! Not judged: pods of which a container ended or was touched lately, or that are being deleted; times in which the runtime or the
+//! Not judged: pods of which a container ended or was touched lately, or that are being deleted or preempted; times in which the runtime or the
 //! network of probes is in trouble, and some time after.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,9 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
             Fact::Calm => (trouble, all_until) = (false, at + EXCUSED),
             Fact::Rebooted | Fact::Restored | Fact::ClockSet => all_until = at + EXCUSED,
             Fact::Ended(of, ..) | Fact::Made(of, _) => drop(excused.insert(&of.pod, at + EXCUSED)),
-            Fact::Touched(pod) | Fact::Edited(pod) | Fact::Unwanted(pod, _) => drop(excused.insert(pod, i64::MAX)),
+            Fact::Touched(pod) | Fact::Edited(pod) | Fact::Unwanted(pod, _) | Fact::Refused(pod) => {
+                excused.insert(pod, i64::MAX);
+            }
             Fact::Status(told) => {
                 let was = ready.insert(&told.uid, told.ready).unwrap_or(false);
                 let is_excused = trouble
@@ -58,6 +60,7 @@ mod tests {
         assert_eq!(flaps((400, Fact::Down), 401), 1);
         assert_eq!(flaps((400, Fact::Struck("x".to_owned())), 401), 1);
         assert_eq!(flaps((400, ended(0, 1)), 401), 0);
+        assert_eq!(flaps((400, Fact::Refused("p-sim".to_owned())), 10_000), 0, "it is preempted");
         assert_eq!(flaps((400, Fact::Touched("p-sim".to_owned())), 10_000), 0);
         assert_eq!(flaps((400, Fact::Trouble), 401), 0);
         assert_eq!(flaps((400, Fact::Calm), 699), 0);
