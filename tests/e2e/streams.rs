@@ -192,7 +192,7 @@ fn an_exec_is_one_call_of_the_runtime_by_either_protocol() {
         let mut more = calls(&node).await;
         more.retain(|operation, count| {
             *count -= before.get(operation).copied().unwrap_or_default();
-            // Looks at the runtime as a whole come with time, whoever asks for what.
+            // Looks at the runtime as a whole come with time, whoever asks for what: a list for each exec would not be seen here.
             *count > 0
                 && !operation.starts_with("list_")
                 && !["version", "status", "runtime_config"].contains(&&**operation)

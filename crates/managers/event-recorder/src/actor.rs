@@ -13,9 +13,8 @@ use contract::pod_manager::DesiredPod;
 use model::event::{EventObject, EventType};
 use model::{PodUid, Timestamp};
 use ports::api::{ApiError, ApiServer, Method, PatchKind, Request, Throttle};
-use tokio::time::Instant;
 
-use crate::correlate::{Correlator, Moment, Verdict, key_of};
+use crate::correlate::{Memory, Verdict, key_of};
 use crate::outbox::{Next, Outbox, Waiting};
 use crate::wire::Reporter;
 
@@ -86,9 +85,7 @@ pub struct EventRecorder {
     view: ValuePoster<EventView>,
     /// Versions of the pods that events are about.
     pods: BoardReader<PodUid, DesiredPod>,
-    correlator: Correlator,
-    /// When it judged for the first time.
-    began: Option<Instant>,
+    memory: Memory,
     lines: VecDeque<Arc<EventEntry>>,
     dropped: u64,
     sink: Option<Sink>,
@@ -99,13 +96,12 @@ pub struct EventRecorder {
 impl EventRecorder {
     /// A fresh instance; what the view shows is taken over when it starts.
     #[must_use]
-    pub fn new(crew: Crew<contract::EventRecorder>, config: Config) -> Self {
+    pub fn new(crew: Crew<contract::EventRecorder>, config: Config, memory: Memory) -> Self {
         Self {
             config,
             view: crew.publisher(),
             pods: crew.board(),
-            correlator: Correlator::default(),
-            began: None,
+            memory,
             lines: VecDeque::new(),
             dropped: 0,
             sink: None,
@@ -192,7 +188,7 @@ impl Actor for EventRecorder {
         let before = self.view.get();
         self.lines.clone_from(&before.entries);
         self.dropped = before.dropped;
-        self.correlator = Correlator::recovered(self.lines.iter().map(|l| &**l));
+        self.memory.recall(self.lines.iter().map(|line| &**line));
         self.deliver(ctx);
     }
 }
@@ -208,9 +204,7 @@ impl Handler<RecordEvent> for EventRecorder {
             return self.publish();
         }
         let clock = ctx.clock();
-        let uptime = clock.now().saturating_duration_since(*self.began.get_or_insert(clock.now()));
-        let now = Moment { wall: Timestamp(clock.unix_nanos()), uptime };
-        match self.correlator.judge(&event, now) {
+        match self.memory.judge(&event, Timestamp(clock.unix_nanos()), clock.now()) {
             Verdict::Show(line) => {
                 let line = EventEntry { annotations, ..line };
                 ctx.fault_point("judged");

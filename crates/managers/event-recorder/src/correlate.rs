@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hash};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use contract::event::EventEntry;
 use model::Timestamp;
 use model::event::{EventObject, EventType, NodeEvent};
+use tokio::time::Instant;
 
 use crate::recent::Recent;
 
@@ -65,7 +66,7 @@ pub enum Verdict {
 pub struct Moment {
     /// As people read it, and as it may be set by them.
     pub wall: Timestamp,
-    /// Since the recorder began, whatever becomes of the wall clock: what comes too often is a matter of this.
+    /// Since the first event, whatever becomes of the wall clock: what comes too often is a matter of this.
     pub uptime: Duration,
 }
 
@@ -96,6 +97,39 @@ pub struct Correlator {
     credits: Recent<LineKey, Credit>,
 }
 
+/// What was told so far. Made by the wiring, so that a recorder that dies again and again tells no more of one pod than one that lives; a clone is
+/// the same memory.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(Arc<Mutex<Told>>);
+
+#[derive(Debug, Default)]
+struct Told {
+    correlator: Correlator,
+    /// When the first event came.
+    began: Option<Instant>,
+}
+
+impl Memory {
+    /// Goes on counting where these lines, oldest first, left off: those of a recorder that had another memory.
+    pub(crate) fn recall<'a>(&self, lines: impl IntoIterator<Item = &'a EventEntry>) {
+        let counted = &mut self.told().correlator.counted;
+        for line in lines {
+            counted.touch(&key_of(line), || Counted { count: line.count, first: line.first });
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Correlator::judge`].
+    pub(crate) fn judge(&self, event: &NodeEvent, wall: Timestamp, now: Instant) -> Verdict {
+        let mut told = self.told();
+        let uptime = now.saturating_duration_since(*told.began.get_or_insert(now));
+        told.correlator.judge(event, Moment { wall, uptime })
+    }
+}
+
 impl Default for Correlator {
     fn default() -> Self {
         Self { similar: Recent::new(REMEMBERED), counted: Recent::new(REMEMBERED), credits: Recent::new(REMEMBERED) }
@@ -103,17 +137,6 @@ impl Default for Correlator {
 }
 
 impl Correlator {
-    /// Goes on counting where these lines, oldest first, left off.
-    #[must_use]
-    pub fn recovered<'a>(lines: impl IntoIterator<Item = &'a EventEntry>) -> Self {
-        let mut correlator = Self::default();
-        for line in lines {
-            let fresh = || Counted { count: line.count, first: line.first };
-            correlator.counted.touch(&key_of(line), fresh);
-        }
-        correlator
-    }
-
     /// Judges one occurrence. Dropped ones are counted too: the line shows the true number once another one is shown.
     pub fn judge(&mut self, event: &NodeEvent, now: Moment) -> Verdict {
         let (key, message) = self.aggregate(event, now.uptime);

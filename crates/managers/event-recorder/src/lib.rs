@@ -4,8 +4,8 @@
 //! server. Logs each one that it lets through.
 //! **Asks** nobody but the API server; reads PodManager's board (which version of a pod an event is about).
 //! **Never** makes events of its own, and never delays who reports one: [`contract::Crew::emit`] is a tell.
-//! **Lost on restart** are the credits of the spam filter and, for the aggregation, the texts that were seen: the list
-//! and its counts are read back from the view; the queue lives in the wiring ([`Outbox`]).
+//! **Lost on restart** is nothing: the list is read back from the view; counts, credits and the queue are made once, by who starts it ([`Memory`],
+//! [`Outbox`]). Another recorder in its place begins with credits of its own, and goes on with the counts of the view.
 //! **Read next** `correlate.rs`, `outbox.rs`, `wire.rs` (pure), then `actor.rs`.
 
 #![forbid(unsafe_code)]
@@ -20,6 +20,6 @@ mod wire;
 mod tests;
 
 pub use crate::actor::{Config, EventRecorder, Sink};
-pub use crate::correlate::{Correlator, Verdict};
+pub use crate::correlate::{Correlator, Memory, Verdict};
 pub use crate::outbox::Outbox;
 pub use crate::wire::Reporter;

@@ -10,11 +10,13 @@ use contract::event::{EventView, RecordEvent};
 use model::PodUid;
 use model::event::{EventObject, EventType, NodeEvent};
 
-use crate::{Config, EventRecorder};
+use crate::{Config, EventRecorder, Memory};
 
 fn spawn(kernel: &Kernel, lines: usize) -> (Wiring, ActorRef<EventRecorder>) {
     let wiring = Wiring::default();
-    let recorder = fakes::start(kernel, &wiring, move |crew| EventRecorder::new(crew, Config { lines }));
+    let memory = Memory::default();
+    let new = move |crew| EventRecorder::new(crew, Config { lines }, memory.clone());
+    let recorder = fakes::start(kernel, &wiring, new);
     (wiring, recorder)
 }
 
@@ -116,7 +118,7 @@ fn similar_events_end_in_one_line() {
 }
 
 #[test]
-fn a_crash_keeps_list_counts_and_drops() {
+fn a_crash_keeps_list_counts_and_drops_and_lets_nobody_say_more() {
     testing::run(1, |kernel| async move {
         let (wiring, recorder) = spawn(&kernel, 10);
         for _ in 0..26 {
@@ -128,7 +130,11 @@ fn a_crash_keeps_list_counts_and_drops() {
         assert_eq!((lines(&wiring), wiring.value::<EventView>().get().dropped), (vec!["Pulling a x25".to_owned()], 1));
         emit(&wiring, event("p", "Pulling", "a"));
         testing::settle().await;
-        assert_eq!((lines(&wiring), wiring.value::<EventView>().get().dropped), (vec!["Pulling a x26".to_owned()], 1));
+        assert_eq!((lines(&wiring), wiring.value::<EventView>().get().dropped), (vec!["Pulling a x25".to_owned()], 2));
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        emit(&wiring, event("p", "Pulling", "a"));
+        testing::settle().await;
+        assert_eq!((lines(&wiring), wiring.value::<EventView>().get().dropped), (vec!["Pulling a x28".to_owned()], 2));
         assert_eq!(recorder.info().generation, 1);
     });
 }
@@ -146,6 +152,8 @@ fn a_crash_at_each_fault_point_costs_at_most_the_event_under_work() {
             assert_eq!(lines(&wiring).len(), kept, "{point}");
             send("p3").await.unwrap();
             assert_eq!(lines(&wiring).last().unwrap(), "Started p3 x1", "{point}");
+            send("p2").await.unwrap();
+            assert_eq!(lines(&wiring).last().unwrap(), "Started p2 x2", "{point}: it happened twice");
         });
     }
 }

@@ -101,10 +101,10 @@ pub struct Of {
 }
 
 impl Of {
-    /// Whether its pod is static: the UID of such a pod is a hash, without dashes.
+    /// Whether its pod is static: the UID of such a pod is a hash, of 32 digits without dashes.
     #[must_use]
     pub fn is_static(&self) -> bool {
-        !self.uid.contains('-')
+        self.uid.len() == 32 && self.uid.bytes().all(|digit| digit.is_ascii_hexdigit())
     }
 }
 

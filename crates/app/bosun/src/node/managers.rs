@@ -48,8 +48,10 @@ pub(super) fn event_recorder(setup: &Setup<'_, EventRecorder>) {
         reporter: event_recorder::Reporter { node_name: setup.settings.node_name.clone() },
         outbox: event_recorder::Outbox::default(),
     });
+    let memory = event_recorder::Memory::default();
     setup.spawn(move |crew| {
-        let recorder = event_recorder::EventRecorder::new(crew, event_recorder::Config::default());
+        let config = event_recorder::Config::default();
+        let recorder = event_recorder::EventRecorder::new(crew, config, memory.clone());
         match sink.clone() {
             Some(sink) => recorder.with_sink(sink),
             None => recorder,

@@ -155,13 +155,19 @@ fn a_clock_that_is_set_neither_earns_nor_costs() {
 }
 
 #[test]
-fn recovered_lines_go_on_counting() {
-    let mut c = Correlator::default();
+fn who_takes_the_place_of_another_goes_on_counting() {
     let e = event(&pod("p", ""), "Failed", "x");
-    c.judge(&e, at(0));
-    let line = shown(c.judge(&e, at(1)));
-    let next = shown(Correlator::recovered([&line]).judge(&e, at(2)));
+    let (before, after) = (Memory::default(), Memory::default());
+    let begun = tokio::time::Instant::now();
+    before.judge(&e, wall(0), begun);
+    let line = shown(before.judge(&e, wall(1), begun));
+    for _ in 0..2 {
+        after.recall([&line]);
+    }
+    let next = shown(after.judge(&e, wall(2), begun));
     assert_eq!((next.count, next.first), (3, wall(0)));
+    after.recall([&line]);
+    assert_eq!(shown(after.judge(&e, wall(3), begun)).count, 4, "what it counted itself stands");
 }
 
 proptest! {

@@ -16,13 +16,14 @@ use model::{PodUid, pod};
 use ports::api::{ApiError, Throttle};
 
 use super::{emit, event};
-use crate::{Config, EventRecorder, Outbox, Reporter, Sink};
+use crate::{Config, EventRecorder, Memory, Outbox, Reporter, Sink};
 
 fn spawn(kernel: &Kernel) -> (Wiring, FakeApi) {
     let (wiring, api) = (Wiring::default(), FakeApi::new());
     let sink =
         Sink { api: Arc::new(api.clone()), reporter: Reporter { node_name: "n1".into() }, outbox: Outbox::default() };
-    let new = move |crew| EventRecorder::new(crew, Config { lines: 100 }).with_sink(sink.clone());
+    let memory = Memory::default();
+    let new = move |crew| EventRecorder::new(crew, Config { lines: 100 }, memory.clone()).with_sink(sink.clone());
     fakes::start(kernel, &wiring, new);
     (wiring, api)
 }

@@ -116,8 +116,8 @@ fn dead_by_name(
 ) -> Vec<Vec<DeadContainer>> {
     let mut groups: BTreeMap<&str, Vec<DeadContainer>> = BTreeMap::new();
     for c in containers {
-        // What was made in the future was made before the clock was set back; nobody knows how long ago.
-        let too_young = (0..policy.min_age_ns).contains(&now.nanos_since(c.created_at));
+        // What was made far in the future was made before the clock was set back: it does not wait until that has caught up.
+        let too_young = now.nanos_since(c.created_at).saturating_abs() < policy.min_age_ns;
         if c.state == ContainerState::Running || too_young {
             continue;
         }

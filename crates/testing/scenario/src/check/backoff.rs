@@ -4,7 +4,7 @@
 //!
 //! What makes a node forget, or lets it start a container for another reason, begins the count anew: a daemon that dies, an actor
 //! that is struck, another sandbox, a changed image, an end that the node itself brought about. After these a node may know more than
-//! this file, and wait for up to 300 s; as it may where the runtime is in trouble, since each container that could not be made counts.
+//! this file, and wait for up to 300 s; as it may where a container waited while there was trouble, since each one that could not be made counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
         match fact {
             Fact::Trouble => {
                 trouble = true;
-                known.values_mut().for_each(|k| k.exact = false);
+                known.values_mut().filter(|k| k.ended.is_some()).for_each(|k| k.exact = false);
             }
             Fact::Calm => trouble = false,
             Fact::StopAsked(of, _) => drop(stopped.insert(&of.id)),
@@ -50,7 +50,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                 let k = known.entry((&of.uid, &of.name)).or_default();
                 found.extend(judge(k, of, *at, &spans).map(|text| (*at, text)));
                 let first = of.attempt == 0 && k.sandbox.is_empty();
-                let exact = !trouble && (first || (of.attempt > 0 && k.exact && k.sandbox == of.sandbox));
+                let exact = first || (of.attempt > 0 && k.exact && k.sandbox == of.sandbox);
                 let delay = raised(k, *at, &of.sandbox);
                 *k = Known { sandbox: &of.sandbox, ended: None, waits_since: Some(*at), delay, exact };
             }
@@ -64,6 +64,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                     k.waits_since = None;
                     if matches!(cause, Cause::Itself | Cause::NoStart) && !stopped.contains(of.id.as_str()) {
                         k.ended = Some(*at);
+                        k.exact &= !trouble;
                     } else {
                         (k.ended, k.delay, k.exact) = (None, None, false);
                     }
@@ -154,6 +155,8 @@ mod tests {
         };
         assert_eq!(third(&[], made(2)), 1, "too late");
         assert_eq!(third(&[Fact::Trouble, Fact::Calm], made(2)), 0);
+        let while_it_ran = [(0, made(0)), (1, Fact::Trouble), (2, Fact::Calm), (400, ended(0, 1)), (480, made(1))];
+        assert_eq!(super::check(&history(while_it_ran)).len(), 1, "nothing was made meanwhile");
         let elsewhere = |attempt| Of { sandbox: "s2".to_owned(), ..of("a", attempt) };
         let moved = [Fact::Made(elsewhere(2), true), Fact::Ended(elsewhere(2), 1, Cause::Itself)];
         assert_eq!(third(&moved, Fact::Made(elsewhere(3), true)), 1, "beyond the longest");

@@ -22,7 +22,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     for (at, fact) in &history.facts {
         let (pod, what, most) = match fact {
             // Who counts them begins anew.
-            Fact::Down | Fact::Struck(_) => {
+            Fact::Down => {
                 recent.retain(|(_, what), _| *what != "events");
                 continue;
             }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{claims, trouble};
 use crate::history::Fact;
 use crate::observe::Observer;
-use crate::shape::{Shape, port};
+use crate::shape::{Means, ProbeKind, Shape, port};
 use crate::step::{ApiTrouble, DiskTrouble, RuntimeTrouble, Scenario, Step};
 
 mod machine;
@@ -115,6 +115,12 @@ impl Stage {
 
     /// All trouble ends.
     pub(super) fn calm(&mut self) {
+        let mut names_hang = false;
+        self.node.world.host.change(|machine| names_hang = machine.names_hang);
+        if names_hang {
+            // Those that came meanwhile as well.
+            self.touch_probed();
+        }
         trouble::calm(&self.node);
         self.node.world.net.open_all();
         self.failing.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -161,6 +167,7 @@ impl Stage {
             Step::Shutdown => return self.shut_down().await,
             Step::Dns => {
                 self.observer.note(Fact::Trouble);
+                self.touch_probed();
                 trouble::names(&self.node, true);
             }
             Step::Api(ApiTrouble::Backup) => self.back_up(),
@@ -304,6 +311,16 @@ impl Stage {
         self.observer.note(Fact::Touched(pod));
         self.node.world.runtime.kill_sandbox(&id);
         true
+    }
+
+    /// Where names are looked up for too long, probes over the network fail, and may end containers.
+    fn touch_probed(&self) {
+        let ends = |(kind, means): &(ProbeKind, Means)| *kind != ProbeKind::Readiness && *means != Means::Exec;
+        for shape in self.bound.values().chain(self.folder.values()) {
+            if shape.parts().any(|part| part.probes.iter().any(ends)) {
+                self.observer.note(Fact::Touched(full(&shape.name)));
+            }
+        }
     }
 
     fn probes(&self, container: &str, fail: bool) -> bool {
