@@ -199,7 +199,7 @@ pub fn overhead(pod: &Pod) -> ResourceList {
 #[must_use]
 pub fn pod_requests(pod: &Pod) -> ResourceList {
     let mut total = pod_requests_without_overhead(pod);
-    add_all(&mut total, &overhead(pod));
+    add(&mut total, overhead(pod));
     total
 }
 
@@ -260,30 +260,30 @@ fn aggregate<'a>(
     let own = |c: &'a Container| amounts(c.resources.as_ref().and_then(of));
     let mut running = Sums::new();
     for c in pod::regular_containers(pod) {
-        add_sums(&mut running, own(c));
+        add(&mut running, own(c));
     }
     let (mut sidecars, mut peak) = (Sums::new(), Sums::new());
     for c in pod::init_containers(pod) {
         let mut now = sidecars.clone();
-        add_sums(&mut now, own(c));
+        add(&mut now, own(c));
         if pod::is_sidecar(c) {
-            add_sums(&mut running, own(c));
+            add(&mut running, own(c));
             sidecars.clone_from(&now);
         }
-        max_sums(&mut peak, now);
+        raise(&mut peak, now);
     }
-    max_sums(&mut running, peak);
+    raise(&mut running, peak);
     running.into_iter().map(|(name, sum)| (name.to_owned(), sum)).collect()
 }
 
-fn add_sums<'a>(to: &mut Sums<'a>, more: impl Iterator<Item = (&'a str, Quantity)>) {
+fn add<K: Ord>(to: &mut BTreeMap<K, Quantity>, more: impl IntoIterator<Item = (K, Quantity)>) {
     for (name, amount) in more {
         let sum = to.entry(name).or_default();
         *sum = sum.plus(amount);
     }
 }
 
-fn max_sums<'a>(to: &mut Sums<'a>, other: Sums<'a>) {
+fn raise<'a>(to: &mut Sums<'a>, other: Sums<'a>) {
     for (name, amount) in other {
         let most = to.entry(name).or_insert(amount);
         *most = amount.max(*most);
@@ -308,13 +308,6 @@ fn amounts(m: Option<&BTreeMap<String, ApiQuantity>>) -> impl Iterator<Item = (&
 
 fn one(m: Option<&BTreeMap<String, ApiQuantity>>, name: &str) -> Option<Quantity> {
     Quantity::try_from(m?.get(name)?).ok()
-}
-
-fn add_all(to: &mut ResourceList, more: &ResourceList) {
-    for (k, q) in more {
-        let sum = to.get(k).copied().unwrap_or_default().plus(*q);
-        to.insert(k.clone(), sum);
-    }
 }
 
 fn override_with(total: &mut ResourceList, level: &ResourceList) {

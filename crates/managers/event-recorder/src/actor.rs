@@ -14,7 +14,8 @@ use model::event::{EventObject, EventType};
 use model::{PodUid, Timestamp};
 use ports::api::{ApiError, ApiServer, Method, PatchKind, Request, Throttle};
 
-use crate::correlate::{Memory, Verdict, key_of};
+use crate::correlate::{Verdict, key_of};
+use crate::memory::Memory;
 use crate::outbox::{Next, Outbox, Waiting};
 use crate::wire::Reporter;
 

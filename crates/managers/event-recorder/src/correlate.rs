@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hash};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use contract::event::EventEntry;
 use model::Timestamp;
 use model::event::{EventObject, EventType, NodeEvent};
-use tokio::time::Instant;
 
 use crate::recent::Recent;
 
@@ -97,39 +96,6 @@ pub struct Correlator {
     credits: Recent<LineKey, Credit>,
 }
 
-/// What was told so far. Made by the wiring, so that a recorder that dies again and again tells no more of one pod than one that lives; a clone is
-/// the same memory.
-#[derive(Clone, Debug, Default)]
-pub struct Memory(Arc<Mutex<Told>>);
-
-#[derive(Debug, Default)]
-struct Told {
-    correlator: Correlator,
-    /// When the first event came.
-    began: Option<Instant>,
-}
-
-impl Memory {
-    /// Goes on counting where these lines, oldest first, left off: those of a recorder that had another memory.
-    pub(crate) fn recall<'a>(&self, lines: impl IntoIterator<Item = &'a EventEntry>) {
-        let counted = &mut self.told().correlator.counted;
-        for line in lines {
-            counted.touch(&key_of(line), || Counted { count: line.count, first: line.first });
-        }
-    }
-
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// As [`Correlator::judge`].
-    pub(crate) fn judge(&self, event: &NodeEvent, wall: Timestamp, now: Instant) -> Verdict {
-        let mut told = self.told();
-        let uptime = now.saturating_duration_since(*told.began.get_or_insert(now));
-        told.correlator.judge(event, Moment { wall, uptime })
-    }
-}
-
 impl Default for Correlator {
     fn default() -> Self {
         Self { similar: Recent::new(REMEMBERED), counted: Recent::new(REMEMBERED), credits: Recent::new(REMEMBERED) }
@@ -137,6 +103,13 @@ impl Default for Correlator {
 }
 
 impl Correlator {
+    /// Goes on counting where these lines, oldest first, left off; what it has counted itself stands.
+    pub fn recall<'a>(&mut self, lines: impl IntoIterator<Item = &'a EventEntry>) {
+        for line in lines {
+            self.counted.touch(&key_of(line), || Counted { count: line.count, first: line.first });
+        }
+    }
+
     /// Judges one occurrence. Dropped ones are counted too: the line shows the true number once another one is shown.
     pub fn judge(&mut self, event: &NodeEvent, now: Moment) -> Verdict {
         let (key, message) = self.aggregate(event, now.uptime);

@@ -68,6 +68,11 @@ pub struct FakeMachine {
 }
 
 impl FakeMachine {
+    /// Looks at the machine.
+    pub fn peek<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
+        look(&lock(&self.machine))
+    }
+
     /// Changes the machine.
     pub fn change(&self, edit: impl FnOnce(&mut Machine)) {
         edit(&mut lock(&self.machine));

@@ -1,6 +1,6 @@
 //! What was seen of a node from outside, in order: what checkers judge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fakes::runtime::Cause;
 
@@ -105,6 +105,27 @@ impl Of {
     #[must_use]
     pub fn is_static(&self) -> bool {
         self.uid.len() == 32 && self.uid.bytes().all(|digit| digit.is_ascii_hexdigit())
+    }
+}
+
+/// Pods that the node does not run, by its own decision: refused, evicted, preempted.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals<'a>(BTreeSet<&'a str>);
+
+impl<'a> Refusals<'a> {
+    /// The next fact, whatever it is of.
+    pub(crate) fn note(&mut self, fact: &'a Fact) {
+        match fact {
+            Fact::Refused(pod) => drop(self.0.insert(pod)),
+            // A static pod of that name is another one then, and in its next life a daemon decides anew.
+            Fact::Wanted(pod, _) => drop(self.0.remove(pod.as_str())),
+            Fact::Up => self.0.clear(),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn has(&self, pod: &str) -> bool {
+        self.0.contains(pod)
     }
 }
 

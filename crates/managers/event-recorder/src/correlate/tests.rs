@@ -157,17 +157,16 @@ fn a_clock_that_is_set_neither_earns_nor_costs() {
 #[test]
 fn who_takes_the_place_of_another_goes_on_counting() {
     let e = event(&pod("p", ""), "Failed", "x");
-    let (before, after) = (Memory::default(), Memory::default());
-    let begun = tokio::time::Instant::now();
-    before.judge(&e, wall(0), begun);
-    let line = shown(before.judge(&e, wall(1), begun));
+    let (mut before, mut after) = (Correlator::default(), Correlator::default());
+    before.judge(&e, at(0));
+    let line = shown(before.judge(&e, at(1)));
     for _ in 0..2 {
         after.recall([&line]);
     }
-    let next = shown(after.judge(&e, wall(2), begun));
+    let next = shown(after.judge(&e, at(2)));
     assert_eq!((next.count, next.first), (3, wall(0)));
     after.recall([&line]);
-    assert_eq!(shown(after.judge(&e, wall(3), begun)).count, 4, "what it counted itself stands");
+    assert_eq!(shown(after.judge(&e, at(3))).count, 4, "what it counted itself stands");
 }
 
 proptest! {

@@ -117,9 +117,7 @@ mod tests {
         let mut facts = vec![big("p"), big("q"), admitted("p"), made("p")];
         facts.extend(between);
         facts.push(made("q"));
-        let mut whole = history([]);
-        whole.facts = (0..).zip(facts).collect();
-        super::check(&whole).len()
+        super::check(&history((0..).zip(facts))).len()
     }
 
     #[test]
@@ -134,11 +132,9 @@ mod tests {
     /// What is found when `p` stays, whom a pod of this UID does not wait for any longer while the runtime is in trouble.
     fn beside_what_cannot_be_stopped(uid: &str) -> usize {
         let q = Of { uid: uid.to_owned(), ..of("q") };
-        let mut whole = history([]);
         let admitted_q = Fact::Admitted(q.uid.clone(), "q".to_owned());
         let facts = [big("p"), big("q"), admitted("p"), made("p"), Fact::Trouble, admitted_q, Fact::Made(q, true)];
-        whole.facts = (0..).zip(facts).collect();
-        super::check(&whole).len()
+        super::check(&history((0..).zip(facts))).len()
     }
 
     #[test]

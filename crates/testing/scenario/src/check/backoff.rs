@@ -148,10 +148,7 @@ mod tests {
         let third = |between: &[Fact], last: Fact| {
             let before = [(0, made(0)), (1, ended(0, 1)), (1, made(1)), (2, ended(1, 1))];
             let between = between.iter().map(|fact| (3, fact.clone()));
-            let mut whole = history([]);
-            let all = before.into_iter().chain(between).chain([(400, last)]);
-            whole.facts = all.map(|(at, fact)| (at * crate::history::SECOND, fact)).collect();
-            super::check(&whole).len()
+            super::check(&history(before.into_iter().chain(between).chain([(400, last)]))).len()
         };
         assert_eq!(third(&[], made(2)), 1, "too late");
         assert_eq!(third(&[Fact::Trouble, Fact::Calm], made(2)), 0);
@@ -160,11 +157,10 @@ mod tests {
         let elsewhere = |attempt| Of { sandbox: "s2".to_owned(), ..of("a", attempt) };
         let moved = [Fact::Made(elsewhere(2), true), Fact::Ended(elsewhere(2), 1, Cause::Itself)];
         assert_eq!(third(&moved, Fact::Made(elsewhere(3), true)), 1, "beyond the longest");
-        let mut at_300 = history([]);
-        let facts = [(0, made(0)), (1, ended(0, 1)), (1, moved[0].clone()), (2, moved[1].clone())];
-        let facts = facts.into_iter().chain([(302, Fact::Made(elsewhere(3), true))]);
-        at_300.facts = facts.map(|(at, fact)| (at * crate::history::SECOND, fact)).collect();
-        assert_eq!(super::check(&at_300).len(), 0);
+        let [made_there, ended_there] = moved;
+        let within_300 =
+            [(0, made(0)), (1, ended(0, 1)), (1, made_there), (2, ended_there), (302, Fact::Made(elsewhere(3), true))];
+        assert_eq!(super::check(&history(within_300)).len(), 0);
     }
 
     #[test]

@@ -3,36 +3,33 @@
 //! Not judged: pods of which a container ended or was touched lately, or that are being deleted or preempted; times in which the runtime or the
 //! network of probes is in trouble, and some time after.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::history::{Fact, History, SECOND};
+use crate::history::{Fact, History, Refusals, SECOND};
 
 /// After an end of one of its containers, or trouble that its probes may see.
 const EXCUSED: i64 = 300 * SECOND;
 
 pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     let mut excused: BTreeMap<&str, i64> = BTreeMap::new();
-    let mut refused: BTreeSet<&str> = BTreeSet::new();
+    let mut refused = Refusals::default();
     let mut ready: BTreeMap<&str, bool> = BTreeMap::new();
     let (mut trouble, mut all_until, mut found) = (false, i64::MIN, Vec::new());
     for (at, fact) in &history.facts {
+        refused.note(fact);
         match fact {
             Fact::Trouble => trouble = true,
             Fact::Calm => (trouble, all_until) = (false, at + EXCUSED),
             Fact::Rebooted | Fact::Restored | Fact::ClockSet => all_until = at + EXCUSED,
             Fact::Ended(of, ..) | Fact::Made(of, _) => drop(excused.insert(&of.pod, at + EXCUSED)),
             Fact::Touched(pod) | Fact::Edited(pod) | Fact::Unwanted(pod, _) => drop(excused.insert(pod, i64::MAX)),
-            Fact::Refused(pod) => drop(refused.insert(pod)),
-            // A static pod of that name is another one then, and in its next life a daemon decides anew.
-            Fact::Wanted(pod, _) => drop(refused.remove(pod.as_str())),
-            Fact::Up => refused.clear(),
             Fact::Status(told) => {
                 let was = ready.insert(&told.uid, told.ready).unwrap_or(false);
                 let is_excused = trouble
                     || *at < all_until
                     || told.deleting
                     || !told.reason.is_empty()
-                    || refused.contains(told.pod.as_str())
+                    || refused.has(&told.pod)
                     || excused.get(told.pod.as_str()).is_some_and(|until| at < until);
                 if was && !told.ready && !is_excused {
                     found.push((*at, format!("{} was ready and is not, and nothing was done to it", told.pod)));

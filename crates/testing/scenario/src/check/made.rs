@@ -75,10 +75,10 @@ pub(super) fn running(attempt: u32) -> ToldContainer {
 }
 
 /// A history of these facts, at seconds; it is over an hour later.
-pub(super) fn history<const N: usize>(facts: [(i64, Fact); N]) -> History {
-    let last = facts.last().map_or(0, |(at, _)| *at);
+pub(super) fn history(facts: impl IntoIterator<Item = (i64, Fact)>) -> History {
     let facts: Vec<_> = facts.into_iter().map(|(at, fact)| (at * SECOND, fact)).collect();
-    let mut history = History { facts, end: (last + 3600) * SECOND, ..History::default() };
+    let end = facts.last().map_or(0, |(at, _)| *at) + 3600 * SECOND;
+    let mut history = History { facts, end, ..History::default() };
     for (_, fact) in &history.facts {
         if let Fact::Wanted(pod, shape) = fact {
             history.shapes.insert(pod.clone(), (**shape).clone());

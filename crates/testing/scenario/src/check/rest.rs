@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Fact, History, SHUTDOWN, Told};
+use crate::history::{Fact, History, Refusals, SHUTDOWN, Told};
 use crate::shape::{Rest, Restart, Shape};
 
 pub(super) fn check(history: &History) -> Vec<(i64, String)> {
@@ -16,28 +16,25 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
 pub(crate) fn open(history: &History) -> Vec<String> {
     let touched = touched_pods(history);
     let (told, wanted) = (history.last_told(), history.wanted());
-    let mut refused: BTreeSet<&str> = BTreeSet::new();
+    let mut refused = Refusals::default();
     let mut running: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
     let mut left = Vec::new();
     for (_, fact) in &history.facts {
+        refused.note(fact);
         match fact {
             Fact::Started(of) => drop(running.insert(&of.id, (&of.pod, &of.name))),
             Fact::Ended(of, ..) | Fact::Removed(of) => drop(running.remove(of.id.as_str())),
             Fact::Left(text) => left.push(text.clone()),
-            Fact::Refused(pod) => drop(refused.insert(pod)),
-            // A static pod of that name is another one then, and in its next life a daemon decides anew.
-            Fact::Wanted(pod, _) => drop(refused.remove(pod.as_str())),
-            Fact::Up => refused.clear(),
             _ => {}
         }
     }
-    for pod in wanted.keys().filter(|pod| refused.contains(*pod)) {
+    for pod in wanted.keys().filter(|pod| refused.has(pod)) {
         // Of a static pod that was refused at once there is no mirror.
         if let Some(told) = told.get(pod).filter(|told| !is_over(told)) {
             left.push(format!("{pod} does not run by the node's decision, and is told to be {}", told.phase));
         }
     }
-    for (pod, shape) in wanted.iter().filter(|(pod, _)| !refused.contains(*pod)) {
+    for (pod, shape) in wanted.iter().filter(|(pod, _)| !refused.has(pod)) {
         left.extend(lacks(shape, told.get(pod).copied(), touched.contains(pod)).map(|text| format!("{pod} {text}")));
     }
     for (pod, name) in running.values().filter(|(pod, _)| !wanted.contains_key(pod)) {

@@ -90,9 +90,7 @@ mod tests {
         let made = |attempt| Fact::Made(of("a", attempt), true);
         let again_as = |between: &[Fact], attempt| {
             let facts = [&[made(0)], between, &[made(attempt)]].concat();
-            let mut whole = history([]);
-            whole.facts = facts.into_iter().map(|fact| (1, fact)).collect();
-            super::check(&whole).len()
+            super::check(&history(facts.into_iter().map(|fact| (1, fact)))).len()
         };
         let again = |between: &[Fact]| again_as(between, 0);
         let (touched, removed) = (Fact::Touched("p-sim".to_owned()), Fact::Removed(of("a", 0)));

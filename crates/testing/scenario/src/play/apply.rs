@@ -115,9 +115,7 @@ impl Stage {
 
     /// All trouble ends.
     pub(super) fn calm(&mut self) {
-        let mut names_hang = false;
-        self.node.world.host.change(|machine| names_hang = machine.names_hang);
-        if names_hang {
+        if self.node.world.host.peek(|machine| machine.names_hang) {
             // Those that came meanwhile as well.
             self.touch_probed();
         }
