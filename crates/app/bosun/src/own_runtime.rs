@@ -64,6 +64,7 @@ impl OwnRuntime {
                     found.context("no bosun-pod beside this program or in PATH")?
                 }
             },
+            snapshotter: file.snapshotter.unwrap_or_default(),
             cdi_spec_dirs: file.cdi_spec_dir.unwrap_or_else(|| CDI_SPEC_DIRS.map(Into::into).to_vec()),
             systemd_cgroup,
         };

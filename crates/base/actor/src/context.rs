@@ -237,9 +237,9 @@ impl<A: Managed> Ctx<A> {
     pub(crate) fn turn(&mut self, what: &'static str, f: impl FnOnce(&mut Self)) {
         self.spend();
         let before = self.set_during(what);
-        let started = std::time::Instant::now();
+        let began = self.record().begin();
         f(self);
-        self.record().note_turn(what, started.elapsed());
+        self.record().note_turn(what, began);
         self.set_during(before);
     }
 }

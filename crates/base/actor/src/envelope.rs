@@ -3,6 +3,7 @@
 use crate::context::{Ctx, Later, Managed};
 use crate::control::locked;
 use crate::faults::Action;
+use crate::passages::Point;
 use crate::poison::Subject;
 use crate::record::Record;
 use crate::turn::{Mail, Turn};
@@ -80,7 +81,7 @@ struct Parcel<M: Mail> {
     message: M,
     answer: Option<Answer<M::Result>>,
     slot: Slot,
-    queued: std::time::Instant,
+    queued: Option<std::time::Instant>,
     origin: Span,
     /// The trace that an ask is a part of.
     trace: Option<trace::Context>,
@@ -96,7 +97,7 @@ where
 {
     // A span costs two look-ups in the subscriber, so callers are followed at trace level only.
     let origin = if tracing::enabled!(tracing::Level::TRACE) { Span::current() } else { Span::none() };
-    let queued = std::time::Instant::now();
+    let queued = slot.0.begin();
     let trace = answer.as_ref().and_then(|_| trace::current());
     Turn::new(Sealed(Some(Parcel { message, answer, slot, queued, origin, trace })))
 }
@@ -110,8 +111,8 @@ where
         let Some(Parcel { message, answer, slot, queued, origin, trace }) = self.0.take() else { return };
         ctx.spend();
         drop(slot);
-        let started = std::time::Instant::now();
-        ctx.record().note_wait(started.duration_since(queued));
+        let began = ctx.record().begin();
+        ctx.record().note_wait(queued, began);
         let tx = match answer {
             Some(a) if a.until <= Instant::now() => {
                 ctx.record().count.expired_asks.fetch_add(1, Ordering::Relaxed);
@@ -132,7 +133,7 @@ where
         let before = ctx.set_during(type_name::<M>());
         let nobody = ctx.set_subject(subject);
         let entered = trace::enter(trace);
-        if ctx.faults().on() {
+        if ctx.kernel().faults().on() {
             intercept(message, tx, actor, ctx);
         } else if origin.is_none() {
             deliver(message, tx, actor, ctx);
@@ -144,7 +145,7 @@ where
         drop(entered);
         ctx.set_subject(nobody);
         ctx.set_during(before);
-        ctx.record().note_turn(type_name::<M>(), started.elapsed());
+        ctx.record().note_turn(type_name::<M>(), began);
     }
 }
 
@@ -190,19 +191,19 @@ where
     A: Managed + Handler<M>,
     M: Mail,
 {
-    let point = format!("turn:{}", short(type_name::<M>()));
+    let point = Point::Turn(type_name::<M>());
     let faults = ctx.faults();
-    match faults.decide(&point) {
+    match faults.decide(point) {
         None => {}
         Some(Action::Drop) => {
             if tx.is_none() && faults.may_drop::<M>() {
                 return;
             }
-            tracing::warn!(target: "actor", point, "drop fault refused: only tells of permitted messages may be lost");
+            tracing::warn!(target: "actor", %point, "drop fault refused: only tells of permitted messages may be lost");
         }
         Some(Action::Duplicate) => match faults.duplicate(&message) {
             Some(twin) => deliver(twin, None, actor, ctx),
-            None => tracing::warn!(target: "actor", point, "duplicate fault refused: message is not permitted"),
+            None => tracing::warn!(target: "actor", %point, "duplicate fault refused: message is not permitted"),
         },
         Some(Action::Delay(d)) => {
             let label = type_name::<M>();
@@ -214,7 +215,7 @@ where
             ctx.wait(Later::new(label, d, move |actor: &mut A, ctx: &mut Ctx<A>| deliver(message, tx, actor, ctx)));
             return;
         }
-        Some(action @ (Action::Panic | Action::Kill | Action::Block(_))) => action.strike(&point),
+        Some(action @ (Action::Panic | Action::Kill | Action::Block(_))) => action.strike(&point.to_string()),
     }
     deliver(message, tx, actor, ctx);
 }

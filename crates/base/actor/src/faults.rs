@@ -4,10 +4,12 @@ mod rule;
 
 use crate::control::{Order, locked};
 use crate::crash::Killed;
+use crate::passages::{Passages, Point};
 use crate::record::Record;
 use crate::seed;
 use std::any::{Any, TypeId};
-use std::collections::{HashMap, HashSet};
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -34,8 +36,8 @@ struct Inner {
 #[derive(Default)]
 struct Plan {
     rules: Vec<Armed>,
-    /// By actor and point: how often it was passed.
-    passed: HashMap<String, HashMap<String, u64>>,
+    /// By actor; also of those that are gone.
+    passed: BTreeMap<Arc<str>, Arc<Passages>>,
     log: Vec<String>,
     droppable: HashSet<TypeId>,
     twins: HashMap<TypeId, Twin>,
@@ -110,12 +112,14 @@ impl Faults {
 
     /// All (actor, point) pairs that were passed while enabled, in order, and how often.
     pub fn passages(&self) -> Vec<(String, String, u64)> {
-        let plan = locked(&self.0.plan);
-        let passed = plan.passed.iter().flat_map(|(a, ps)| ps.iter().map(move |(p, n)| (a.clone(), p.clone(), *n)));
-        let mut passages: Vec<_> = passed.collect();
-        drop(plan);
-        passages.sort_unstable();
-        passages
+        let passed = locked(&self.0.plan).passed.clone();
+        let mut counts = BTreeMap::new();
+        for (actor, passages) in passed {
+            for (point, count) in passages.all() {
+                *counts.entry((actor.to_string(), point)).or_default() += count;
+            }
+        }
+        counts.into_iter().map(|((actor, point), count)| (actor, point, count)).collect()
     }
 
     /// What was struck, in order: `actor: action@point`.
@@ -143,30 +147,25 @@ impl Faults {
         Some((self.decide_at(actor, &point)?, point))
     }
 
-    pub(crate) fn decide(&self, actor: &str, point: &str) -> Option<Action> {
-        let mut plan = locked(&self.0.plan);
-        match plan.passed.get_mut(actor).and_then(|points| points.get_mut(point)) {
-            Some(count) => *count += 1,
-            None => {
-                plan.passed.entry(actor.to_owned()).or_default().insert(point.to_owned(), 1);
-            }
-        }
-        drop(plan);
-        self.decide_at(actor, point)
+    pub(crate) fn decide(&self, record: &Record, point: Point) -> Option<Action> {
+        let of_actor = || locked(&self.0.plan).passed.entry(record.name.clone()).or_default().clone();
+        record.passages.get_or_init(of_actor).note(point);
+        self.decide_at(&record.name, point)
     }
 
-    fn decide_at(&self, actor: &str, point: &str) -> Option<Action> {
+    fn decide_at(&self, actor: &str, point: impl fmt::Display) -> Option<Action> {
         let mut plan = locked(&self.0.plan);
         let plan = &mut *plan;
+        let point = LazyCell::new(|| point.to_string());
         let hit = plan.rules.iter_mut().find_map(|armed| {
-            if !armed.rule.matches(actor, point) {
+            if !armed.rule.is_of(actor) || !armed.rule.is_at(&point) {
                 return None;
             }
             armed.seen += 1;
             armed.rule.when.hits(armed.seen, &mut armed.rng).then(|| armed.rule.action.clone())
         })?;
         if plan.log.len() < LOG_LIMIT {
-            plan.log.push(format!("{actor}: {hit}@{point}"));
+            plan.log.push(format!("{actor}: {hit}@{}", *point));
         }
         Some(hit)
     }
@@ -198,8 +197,8 @@ impl FaultHandle {
         self.faults.on()
     }
 
-    pub(crate) fn decide(&self, point: &str) -> Option<Action> {
-        self.faults.decide(&self.record.name, point)
+    pub(crate) fn decide(&self, point: Point) -> Option<Action> {
+        self.faults.decide(&self.record, point)
     }
 
     pub(crate) fn may_drop<M: 'static>(&self) -> bool {
@@ -217,7 +216,7 @@ impl FaultHandle {
         if !self.on() {
             return;
         }
-        match self.decide(point) {
+        match self.decide(Point::Named(point)) {
             Some(action @ (Action::Panic | Action::Block(_))) => action.strike(point),
             Some(Action::Kill) => {
                 self.record.control.give(Order::Kill(format!("fault at {point}")));

@@ -184,7 +184,8 @@ impl Kernel {
 
     /// Blocking work on behalf of `name`, for what is no actor.
     pub fn effects(&self, name: &str) -> Effects {
-        let record = Record::new(self.next_id(), name.into(), self.0.root.path().clone(), 1);
+        let record =
+            Record::new(self.next_id(), name.into(), self.0.root.path().clone(), 1, !self.0.config.simulated_time);
         Effects::new(self.0.watched.blocking.clone(), FaultHandle::new(self.0.faults.clone(), Arc::new(record)))
     }
 

@@ -63,6 +63,7 @@ mod info;
 mod inlet;
 mod kernel;
 mod macros;
+mod passages;
 mod place;
 mod poison;
 mod record;

@@ -3,11 +3,12 @@
 use crate::control::{Control, locked};
 use crate::crash::Crash;
 use crate::info::{ActorInfo, ActorPhase, TURN_BUCKETS_US};
+use crate::passages::Passages;
 use crate::poison::Poison;
 use crate::type_name::short;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore};
 
 /// A turn this long is logged: it held up all actors of its thread.
@@ -65,11 +66,15 @@ pub(crate) struct Record {
     pub(crate) message: Mutex<&'static str>,
     pub(crate) last_crash: Mutex<Option<Arc<Crash>>>,
     pub(crate) poison: Poison,
+    /// Fault points that were passed; made when the first is.
+    pub(crate) passages: OnceLock<Arc<Passages>>,
+    /// Whether turns and waits are measured: in simulated time they take none.
+    is_timed: bool,
     gone: Notify,
 }
 
 impl Record {
-    pub(crate) fn new(id: u64, name: Arc<str>, group: Arc<str>, capacity: usize) -> Self {
+    pub(crate) fn new(id: u64, name: Arc<str>, group: Arc<str>, capacity: usize, is_timed: bool) -> Self {
         Record {
             id,
             name,
@@ -83,6 +88,8 @@ impl Record {
             message: Mutex::new(""),
             last_crash: Mutex::new(None),
             poison: Poison::new(),
+            passages: OnceLock::new(),
+            is_timed,
             gone: Notify::new(),
         }
     }
@@ -124,8 +131,14 @@ impl Record {
         }
     }
 
-    /// Accounts a turn of `what` (a type name or a label).
-    pub(crate) fn note_turn(&self, what: &str, took: Duration) {
+    /// Where a turn or a wait begins, if they are measured.
+    pub(crate) fn begin(&self) -> Option<Instant> {
+        self.is_timed.then(Instant::now)
+    }
+
+    /// Accounts a turn of `what` (a type name or a label) that ends now.
+    pub(crate) fn note_turn(&self, what: &str, began: Option<Instant>) {
+        let took = began.map_or(Duration::ZERO, |began| began.elapsed());
         if took >= SLOW_TURN {
             tracing::warn!(target: "actor", turn = short(what), ?took, "slow turn: neighbours waited");
         }
@@ -137,8 +150,10 @@ impl Record {
         self.count.turn_buckets[bucket].fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn note_wait(&self, waited: Duration) {
-        let ns = nanos(waited);
+    /// Accounts a wait in the mailbox.
+    pub(crate) fn note_wait(&self, from: Option<Instant>, until: Option<Instant>) {
+        let (Some(from), Some(until)) = (from, until) else { return };
+        let ns = nanos(until.duration_since(from));
         self.count.wait_sum_ns.fetch_add(ns, Relaxed);
         self.count.wait_max_ns.fetch_max(ns, Relaxed);
     }

@@ -76,7 +76,8 @@ impl Kernel {
         let capacity = spec.mailbox.unwrap_or(self.config().mailbox).max(1);
         let stuck_after = spec.stuck_after.unwrap_or(self.config().stuck_after);
         let id = self.next_id();
-        let record = Arc::new(Record::new(id, spec.name, group.path().clone(), capacity));
+        let is_timed = !self.config().simulated_time;
+        let record = Arc::new(Record::new(id, spec.name, group.path().clone(), capacity, is_timed));
         self.directory().add(record.clone());
         group.join(&record);
         // Capacity 0 is "unbounded" to actix: the record's semaphore is the bound.

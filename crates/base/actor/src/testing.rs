@@ -32,11 +32,9 @@ where
     F: FnOnce(Kernel) -> Fut,
     Fut: Future,
 {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .expect("a runtime needs file handles only");
+    // Without sockets: each step of time would ask the kernel for their events.
+    let runtime =
+        Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime needs memory only");
     let local = LocalSet::new();
     let found: Rc<OnceCell<Kernel>> = Rc::default();
     let kernel = found.clone();

@@ -45,7 +45,7 @@ pub use held::{Held, Holder};
 pub use images::Removed;
 pub use import::ImportOptions;
 pub use ingest::Ingest;
-pub use layer_unpack::{Limits, UnpackError};
+pub use layer_unpack::{CopyError, Limits, UnpackError, copy_merged};
 pub use leases::Lease;
 
 pub use record::LayerRecord;

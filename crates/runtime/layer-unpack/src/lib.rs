@@ -18,6 +18,7 @@ mod compression;
 mod error;
 mod limits;
 mod members;
+mod merged;
 mod name;
 mod pax;
 mod place;
@@ -31,6 +32,7 @@ mod tests;
 pub use error::UnpackError;
 pub use limits::Limits;
 pub use members::{Member, Plain, members};
+pub use merged::{CopyError, copy_merged};
 pub use place::Unpacked;
 pub use settle::{SettleError, settle};
 

@@ -19,7 +19,7 @@ use crate::pax::Time;
 use crate::tree::{DIRECTORY, Directory, Tree, is_whiteout, remove, split};
 
 /// Marks a directory that hides what lower layers have in it.
-const OPAQUE: &str = "trusted.overlay.opaque";
+pub(crate) const OPAQUE: &str = "trusted.overlay.opaque";
 const PAGE: u64 = 4096;
 /// Bytes of a file written at once.
 const CHUNK: usize = 128 << 10;
@@ -265,7 +265,7 @@ fn hide(directory: &OwnedFd) -> Result<(), Errno> {
 }
 
 /// Attributes that a layer may bring. Those of overlayfs would let it redirect a directory to anywhere; labels are the machine's own.
-fn taken(key: &str) -> bool {
+pub(crate) fn taken(key: &str) -> bool {
     let users = key.starts_with("user.") && !key.starts_with("user.overlay.");
     users || matches!(key, "security.capability" | "system.posix_acl_access" | "system.posix_acl_default")
 }

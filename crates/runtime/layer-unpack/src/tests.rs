@@ -13,6 +13,7 @@ use crate::{Limits, UnpackError, Unpacked, unpack};
 mod forms;
 mod hostile;
 mod limits;
+mod merged;
 mod overlay;
 
 /// An archive that grows.

@@ -1,5 +1,5 @@
 //! The server of this crate's tests: `serve FOLDER BOSUN_POD`, with images in `FOLDER/images` and, where they are there, networks
-//! of `FOLDER/net.d` (plugins in `FOLDER/plugins` go before the machine's) and, of `FOLDER/runtime.toml`, handlers and `oci-runtime-only`. For everything else there is `bosun runtime`.
+//! of `FOLDER/net.d` (plugins in `FOLDER/plugins` go before the machine's) and, of `FOLDER/runtime.toml`, handlers, `oci-runtime-only` and `snapshotter`. For everything else there is `bosun runtime`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         handlers: file.handlers,
         supervisor,
         cdi_spec_dirs: vec![dir.join("cdi")],
+        snapshotter: file.snapshotter.unwrap_or_default(),
         systemd_cgroup: false,
     };
     let configurations = dir.join("net.d");

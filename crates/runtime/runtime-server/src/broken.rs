@@ -11,6 +11,7 @@ use pod_supervisor::{NAMESPACES, PLAN, PodPlan, record};
 use ports::host::CgroupFs;
 use tracing::warn;
 
+use crate::blocking::Class;
 use crate::error::Done;
 use crate::records::{self, Broken};
 use crate::runtime::Runtime;
@@ -37,12 +38,13 @@ pub(crate) async fn end(rt: &Arc<Runtime>, broken: &Broken) -> bool {
 async fn end_container(rt: &Arc<Runtime>, pod: &str, id: &str) -> Done<()> {
     ends::delete(rt, pod, id).await;
     let (shared, pod, id) = (Arc::clone(rt), pod.to_owned(), id.to_owned());
-    rt.blocking.run(move || container::erase(&shared, &pod, &id)).await
+    rt.blocking.run(Class::Rootfs, move || container::erase(&shared, &pod, &id)).await
 }
 
 async fn end_pod(rt: &Arc<Runtime>, pod: &str) -> Done<()> {
     let (shared, id) = (Arc::clone(rt), pod.to_owned());
-    let ids = rt.blocking.run(move || records::containers_of(&shared.options, &id)).await.unwrap_or_default();
+    let ids =
+        rt.blocking.run(Class::State, move || records::containers_of(&shared.options, &id)).await.unwrap_or_default();
     for id in &ids {
         ends::delete(rt, pod, id).await;
     }
@@ -67,7 +69,7 @@ async fn end_pod(rt: &Arc<Runtime>, pod: &str) -> Done<()> {
         }
         sandbox::erase_files(&shared, &id)
     };
-    rt.blocking.run(rest).await
+    rt.blocking.run(Class::State, rest).await
 }
 
 /// Waits for the ends of what was killed, and has the supervisor end.

@@ -16,6 +16,7 @@ use pod_supervisor::NAMESPACES;
 use pod_supervisor::wire::{Answer, Request};
 use ports::host::{CgroupFs, HostFs};
 
+use crate::blocking::Class;
 use crate::bundle::CONFIG;
 use crate::error::{At, Done, RuntimeError};
 use crate::images::{ImageError, ImageView};
@@ -50,12 +51,12 @@ pub(crate) async fn create(rt: &Arc<Runtime>, pod: &str, mut config: v1::Contain
         let volumes = Volumes::find(&*images, &mut config.mounts, own_users)?;
         Ok((images.resolve(&asked)?.ok_or(ImageError::NotFound(asked))?, volumes, config))
     };
-    let (image, volumes, config) = rt.blocking.run(look).await?;
+    let (image, volumes, config) = rt.blocking.run(Class::Rootfs, look).await?;
     let container = rt.add_container(record(&sandbox, config, &image))?;
     let _work = container.work.lock().await;
     let target = target_pid(rt, &container.record())?;
     let shared = (Arc::clone(rt), sandbox, container.record());
-    match rt.blocking.run(move || make(&shared.0, &shared.1, shared.2, &image, &volumes, target)).await {
+    match rt.blocking.run(Class::Rootfs, move || make(&shared.0, &shared.1, shared.2, &image, &volumes, target)).await {
         Ok(made) => {
             container.change(|r| *r = made);
             rt.happened(&container.id, &pod.id, v1::ContainerEventType::ContainerCreatedEvent);
@@ -63,7 +64,7 @@ pub(crate) async fn create(rt: &Arc<Runtime>, pod: &str, mut config: v1::Contain
         }
         Err(e) => {
             let (shared, record) = (Arc::clone(rt), container.record());
-            let undone = rt.blocking.run(move || erase(&shared, &record.pod, &record.id)).await;
+            let undone = rt.blocking.run(Class::Rootfs, move || erase(&shared, &record.pod, &record.id)).await;
             match undone {
                 Ok(()) => rt.forget_container(&container.id),
                 Err(undo) => {
@@ -132,9 +133,9 @@ fn make(
     rt.images.hold(image, &volumes.images(), &record.id)?;
     let bundle = options.bundle(&record.pod, &record.id);
     let users = users::range(&sandbox.config)?;
-    rootfs::mount(&rt.images.lowers(image)?, users, &folder, &bundle)?;
+    rootfs::mount(options.snapshotter, &rt.images.lowers(image)?, users, &folder, &bundle)?;
     users::let_in(sandbox, &[&bundle])?;
-    let places = volumes.mount(&*rt.images, &record.config.mounts, &bundle)?;
+    let places = volumes.mount(rt, &record.config.mounts, &folder, &bundle)?;
     let spec = spec(rt, sandbox, &record, image, &places, target_pid)?;
     if let Some(folder) = Path::new(&record.log_path).parent().filter(|_| !record.log_path.is_empty()) {
         std::fs::create_dir_all(folder).at("mkdir", folder)?;
@@ -277,7 +278,7 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     }
     container.write_no_more().await;
     let (shared, record) = (Arc::clone(rt), container.record());
-    rt.blocking.run(move || erase(&shared, &record.pod, &record.id)).await?;
+    rt.blocking.run(Class::Rootfs, move || erase(&shared, &record.pod, &record.id)).await?;
     rt.forget_container(id);
     rt.happened(id, &container.pod, v1::ContainerEventType::ContainerDeletedEvent);
     Ok(())

@@ -8,6 +8,7 @@ use pod_supervisor::ExitRecord;
 use ports::host::CgroupFs;
 use tracing::warn;
 
+use crate::blocking::Class;
 use crate::runtime::{Container, Runtime};
 use crate::{bundle, cgroups, records};
 
@@ -53,7 +54,7 @@ pub(crate) async fn take_in(
 /// What the supervisor has written.
 pub(crate) async fn on_disk(rt: &Arc<Runtime>, container: &Arc<Container>) -> Option<ExitRecord> {
     let (shared, pod, id) = (Arc::clone(rt), container.pod.clone(), container.id.clone());
-    match rt.blocking.run(move || records::read_exit(&shared.options, &pod, &id)).await {
+    match rt.blocking.run(Class::State, move || records::read_exit(&shared.options, &pod, &id)).await {
         Ok(exit) => exit,
         Err(e) => {
             warn!(container = container.id, "how it ended cannot be read: {e}");
@@ -101,7 +102,7 @@ pub(crate) async fn left_by_supervisor(rt: &Arc<Runtime>, pod: &str) {
 /// Kills what runs in a cgroup, and removes it.
 pub(crate) async fn empty(rt: &Arc<Runtime>, whose: &str, cgroup: String) {
     let shared = Arc::clone(rt);
-    if let Err(e) = rt.blocking.run(move || Ok(shared.cgroups.remove(&cgroup)?)).await {
+    if let Err(e) = rt.blocking.run(Class::State, move || Ok(shared.cgroups.remove(&cgroup)?)).await {
         warn!(id = whose, "its cgroup is not empty: {e}");
     }
 }
@@ -111,7 +112,7 @@ pub(crate) async fn delete(rt: &Arc<Runtime>, pod: &str, id: &str) {
     if rt.options.is_own_start(pod, id) {
         // Its pod may have no record that says where it is.
         let bundle = rt.options.bundle(pod, id);
-        let spec = rt.blocking.run(move || bundle::spec(&bundle)).await.ok();
+        let spec = rt.blocking.run(Class::State, move || bundle::spec(&bundle)).await.ok();
         let cgroup = spec.and_then(|spec| spec.linux().as_ref()?.cgroups_path().as_ref()?.to_str().map(str::to_owned));
         if let Some(cgroup) = cgroup.filter(|path| !path.contains(':')) {
             empty(rt, id, cgroup).await;

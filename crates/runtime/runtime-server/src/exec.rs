@@ -14,6 +14,7 @@ use rustix::pipe::PipeFlags;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
+use crate::blocking::Class;
 use crate::bundle;
 use crate::error::{At, Done, RuntimeError};
 use crate::node;
@@ -76,7 +77,7 @@ pub(crate) async fn prepare(
         crate::options::private_file(&path, &text)?;
         Ok(direct)
     };
-    let direct = rt.blocking.run(written).await? && may;
+    let direct = rt.blocking.run(Class::State, written).await? && may;
     Ok(Prepared { file, direct })
 }
 

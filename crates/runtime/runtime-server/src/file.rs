@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::error::{At, RuntimeError};
 use crate::handlers;
+use crate::options::Snapshotter;
 
 /// What the file says, in the words of the flags of `bosun runtime`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -33,6 +34,8 @@ pub struct RuntimeFile {
     pub oci_runtime: Option<PathBuf>,
     /// It starts all containers and commands.
     pub oci_runtime_only: Option<bool>,
+    /// How containers get the files of their images.
+    pub snapshotter: Option<Snapshotter>,
     /// The program `bosun-pod`.
     pub supervisor: Option<PathBuf>,
     /// Configurations of pod networks.
@@ -124,9 +127,10 @@ mod tests {
     fn places_are_named_as_the_flags_are_and_absolute() {
         let text = "listen = \"unix:///run/x.sock\"\nroot = \"/a\"\nstate = \"/b\"\noci-runtime = \"/c\"\n\
                     supervisor = \"/d\"\ncni-conf-dir = \"/e\"\ncni-bin-dir = [\"/f\", \"/g\"]\n\
-                    cni-cache-dir = \"/h\"\noci-runtime-only = true\nhosts-dir = \"/i\"\ncdi-spec-dir = [\"/j\"]\n";
+                    cni-cache-dir = \"/h\"\noci-runtime-only = true\nsnapshotter = \"native\"\nhosts-dir = \"/i\"\ncdi-spec-dir = [\"/j\"]\n";
         let file = RuntimeFile::parse(text).expect("good");
         assert_eq!((file.listen.as_deref(), file.oci_runtime_only), (Some(Path::new("/run/x.sock")), Some(true)));
+        assert_eq!(file.snapshotter, Some(Snapshotter::Native));
         let told: Vec<String> = file.paths().iter().map(|(key, path)| format!("{key} {}", path.display())).collect();
         let all = "root /a, state /b, oci-runtime /c, supervisor /d, cni-conf-dir /e, cni-cache-dir /h, hosts-dir /i, \
                    cni-bin-dir /f, cni-bin-dir /g, cdi-spec-dir /j";
@@ -137,6 +141,7 @@ mod tests {
             ("root = \"a\"", "root: a: not an absolute path"),
             ("cni-bin-dir = [\"/f\", \"g\"]", "cni-bin-dir: g: not an absolute path"),
             ("cni_bin_dir = []", "unknown field"),
+            ("snapshotter = \"btrfs\"", "expected `overlayfs` or `native`"),
         ] {
             assert_refused(bad, why);
         }

@@ -53,5 +53,5 @@ pub use error::RuntimeError;
 pub use file::RuntimeFile;
 pub use images::{DirectoryImages, ImageError, ImageView, Images, StoreImages};
 pub use network::{CniNetworks, NetworkError, NoNetwork, PodNetwork, PodNetworks};
-pub use options::Options;
+pub use options::{Options, Snapshotter};
 pub use serve::{Server, serve};

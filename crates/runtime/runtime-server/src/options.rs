@@ -5,8 +5,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+use serde::Deserialize;
 
 use crate::error::{At, Done, RuntimeError};
 
@@ -21,6 +24,29 @@ const LOCK: &str = "lock";
 const HANDED_OVER: Duration = Duration::from_secs(2);
 /// Mode of folders.
 const PRIVATE: u32 = 0o700;
+
+/// How containers get the files of their images (containerd's names).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Snapshotter {
+    /// overlayfs shows the layers; an image that it cannot show is copied.
+    #[default]
+    Overlayfs,
+    /// Each container has a copy.
+    Native,
+}
+
+impl FromStr for Snapshotter {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "overlayfs" => Ok(Self::Overlayfs),
+            "native" => Ok(Self::Native),
+            _ => Err("none of overlayfs, native".into()),
+        }
+    }
+}
 
 /// What a runtime is started with.
 #[derive(Clone, Debug)]
@@ -41,6 +67,8 @@ pub struct Options {
     pub supervisor: PathBuf,
     /// Folders of the Container Device Interface's files; what a later one says goes before what those before it do.
     pub cdi_spec_dirs: Vec<PathBuf>,
+    /// How containers get the files of their images.
+    pub snapshotter: Snapshotter,
     /// systemd makes the cgroups.
     pub systemd_cgroup: bool,
 }

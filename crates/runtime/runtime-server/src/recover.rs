@@ -11,6 +11,7 @@ use futures::StreamExt;
 use futures::stream;
 use tracing::{info, warn};
 
+use crate::blocking::Class;
 use crate::error::Done;
 use crate::records::{self, Broken, ContainerRecord, Found, PodStage};
 use crate::runtime::{Pod, Runtime};
@@ -35,7 +36,7 @@ pub(crate) struct Rest {
 /// being served.
 pub(crate) async fn everything(rt: &Arc<Runtime>) -> Done<Rest> {
     let shared = Arc::clone(rt);
-    let found = rt.blocking.run(move || records::read_all(&shared.options)).await?;
+    let found = rt.blocking.run(Class::State, move || records::read_all(&shared.options)).await?;
     let (rest, containers) = take_in(rt, found);
     // Before anybody may remove their pods. One that is not gone is told, and tried again when the server starts anew.
     let end = |one| async move {

@@ -12,7 +12,7 @@ use pod_supervisor::cgroups::{Hierarchy, hierarchies_here};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::blocking::Blocking;
+use crate::blocking::{Blocking, Class};
 use crate::error::{At, Done, RuntimeError};
 use crate::events::Events;
 use crate::handlers::Handlers;
@@ -274,7 +274,7 @@ impl Runtime {
             return Ok(());
         }
         let (options, record) = (self.options.clone(), pod.record());
-        self.blocking.run(move || record.write(&options)).await
+        self.blocking.run(Class::State, move || record.write(&options)).await
     }
 
     /// Writes what is known of a container; what is written last is the latest.
@@ -284,7 +284,7 @@ impl Runtime {
             return Ok(());
         }
         let (options, record) = (self.options.clone(), container.record());
-        self.blocking.run(move || record.write(&options)).await
+        self.blocking.run(Class::State, move || record.write(&options)).await
     }
 
     /// Tells who listens what happened to a container (or sandbox: the id is its own).

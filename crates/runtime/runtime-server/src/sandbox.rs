@@ -19,6 +19,7 @@ use pod_supervisor::{NAMESPACE_FILES, NAMESPACES, NamespacePlan, PLAN, PodPlan, 
 use ports::host::{CgroupFs, HostFs, Mounter};
 use tracing::{info, warn};
 
+use crate::blocking::Class;
 use crate::error::{At, Done, RuntimeError};
 use crate::handlers::Handler;
 use crate::network::PodNetwork;
@@ -82,9 +83,9 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     }
     let mut starting = supervisor::begin(&rt.supervisor, &rt.options.pod_run(&pod.id))?;
     let (shared, this) = (Arc::clone(rt), pod.record());
-    let procs = rt.blocking.run(move || begin(&shared, &this)).await?;
+    let procs = rt.blocking.run(Class::State, move || begin(&shared, &this)).await?;
     let (shared, pid, to) = (Arc::clone(rt), starting.pid(), procs.clone());
-    let join = async move { shared.blocking.run(move || cgroups::join(pid, &to)).await };
+    let join = async move { shared.blocking.run(Class::State, move || cgroups::join(pid, &to)).await };
     let started = if pod.record().namespaces().pid() == v1::NamespaceMode::Pod {
         // Process 1 of the pod has to be in its cgroup from its beginning.
         join.await?;
@@ -128,7 +129,7 @@ fn begin(rt: &Runtime, sandbox: &SandboxRecord) -> Done<Vec<PathBuf>> {
 async fn bring_up(rt: &Arc<Runtime>, pod: &Pod, starting: &mut Starting, procs: Vec<PathBuf>) -> Done<u32> {
     let record = pod.record();
     let (shared, this) = (Arc::clone(rt), record.clone());
-    rt.blocking.run(move || prepare(&shared, &this, procs)).await?;
+    rt.blocking.run(Class::State, move || prepare(&shared, &this, procs)).await?;
     let started = starting.ready().await?;
     if !record.host_network() {
         let namespace = rt.options.pod_run(&pod.id).join(NAMESPACES).join("net");
@@ -143,7 +144,7 @@ pub(crate) async fn join_again(rt: &Arc<Runtime>, pod: &Pod, supervisor: Option<
     let Some(cgroup) = cgroups::of_sandbox(&pod.record()) else { return };
     let (shared, id) = (Arc::clone(rt), pod.id.clone());
     let join = move || cgroups::join_if_outside(supervisor, &cgroups::procs_files(&shared, &cgroup));
-    if let Err(e) = rt.blocking.run(join).await {
+    if let Err(e) = rt.blocking.run(Class::State, join).await {
         warn!(pod = id, "its supervisor is not in its cgroup: {e}");
     }
 }
@@ -240,7 +241,7 @@ pub(crate) async fn take_down(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
         Err(e) => return Err(e.into()),
     }
     let (shared, record) = (Arc::clone(rt), pod.record());
-    rt.blocking.run(move || take_down_files(&shared, &record)).await
+    rt.blocking.run(Class::State, move || take_down_files(&shared, &record)).await
 }
 
 fn take_down_files(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
@@ -261,7 +262,7 @@ async fn erase(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     }
     pod.write_no_more().await;
     let (shared, id) = (Arc::clone(rt), pod.id.clone());
-    rt.blocking.run(move || erase_files(&shared, &id)).await?;
+    rt.blocking.run(Class::State, move || erase_files(&shared, &id)).await?;
     rt.forget_pod(&pod.id);
     Ok(())
 }

@@ -9,6 +9,7 @@ use futures::{Stream, StreamExt};
 use pod_supervisor::wire::Request as Ask;
 use tonic::{Request, Response, Status};
 
+use crate::blocking::Class;
 use crate::cri::runtime_service_server::RuntimeService;
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
@@ -183,7 +184,7 @@ impl RuntimeService for RuntimeApi {
     async fn pod_sandbox_stats(&self, r: Request<v1::PodSandboxStatsRequest>) -> Answer<v1::PodSandboxStatsResponse> {
         let record = self.0.pod(&r.into_inner().pod_sandbox_id)?.record();
         let rt = Arc::clone(&self.0);
-        let stats = self.0.blocking.run(move || Ok(stats::pod(&rt, &record))).await?;
+        let stats = self.0.blocking.run(Class::Stats, move || Ok(stats::pod(&rt, &record))).await?;
         Ok(Response::new(v1::PodSandboxStatsResponse { stats: Some(stats) }))
     }
 

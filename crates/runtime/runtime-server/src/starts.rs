@@ -8,6 +8,7 @@ use pod_supervisor::wire::{Answer, Request};
 use pod_supervisor::{ContainerPlan, ExitRecord, Held};
 use tracing::{info, warn};
 
+use crate::blocking::Class;
 use crate::error::{At, Done, RuntimeError};
 use crate::records::SandboxRecord;
 use crate::runtime::{Container, Runtime};
@@ -93,7 +94,7 @@ async fn own_cgroup(rt: &Arc<Runtime>, container: &Container, bundle: &Path) -> 
         }
         Ok(path)
     };
-    rt.blocking.run(prepare).await
+    rt.blocking.run(Class::State, prepare).await
 }
 
 /// The supervisor says no. It may be as it has started the container already, for who died meanwhile.

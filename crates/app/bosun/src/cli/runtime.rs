@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use model::unix_address::UnixAddress;
-use runtime_server::RuntimeFile;
+use runtime_server::{RuntimeFile, Snapshotter};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
@@ -35,6 +35,10 @@ pub(super) struct Args {
     /// runtime is runc or crun.
     #[arg(long)]
     oci_runtime_only: bool,
+    /// How containers get the files of their images: `overlayfs` shows their layers, and copies where it cannot, `native` always copies
+    /// [default: overlayfs].
+    #[arg(long, value_name = "NAME")]
+    snapshotter: Option<Snapshotter>,
     /// The program that each pod has one of; without it `bosun-pod` beside this program, or in `PATH`.
     #[arg(long, value_name = "PROGRAM")]
     supervisor: Option<PathBuf>,
@@ -74,6 +78,7 @@ impl Args {
             state: given(&self.state, file.state),
             oci_runtime: given(&self.oci_runtime, file.oci_runtime),
             oci_runtime_only: self.oci_runtime_only.then_some(true).or(file.oci_runtime_only),
+            snapshotter: self.snapshotter.or(file.snapshotter),
             supervisor: given(&self.supervisor, file.supervisor),
             cni_conf_dir: given(&self.cni_conf_dir, file.cni_conf_dir),
             cni_bin_dir: all(&self.cni_bin_dir, file.cni_bin_dir),

@@ -43,11 +43,11 @@ impl<A: Managed, F: ActorFuture<A, Output = ()>> ActorFuture<A> for Fair<F> {
         let polled = this.alarm.answer(cx, |cx| {
             let before = ctx.set_during(this.label);
             let nobody = ctx.set_subject(this.subject.clone());
-            let started = std::time::Instant::now();
+            let began = ctx.record().begin();
             let poll = fut.poll(actor, ctx, cx);
             if poll.is_ready() {
                 ctx.spend();
-                ctx.record().note_turn(this.label, started.elapsed());
+                ctx.record().note_turn(this.label, began);
             }
             ctx.set_subject(nobody);
             ctx.set_during(before);

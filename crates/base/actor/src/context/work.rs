@@ -4,6 +4,7 @@ use super::later::{Changes, Fair, Held, Later, Ticks};
 use super::{Ctx, Managed};
 use crate::blocking::Class;
 use crate::faults::Action;
+use crate::passages::Point;
 use crate::record::UnderWay;
 use crate::watch;
 use actix::fut::ActorFuture;
@@ -55,7 +56,7 @@ impl<A: Managed> Ctx<A> {
         if !self.kernel.faults().on() {
             return;
         }
-        match self.kernel.faults().decide(self.this.name(), point) {
+        match self.kernel.faults().decide(self.record(), Point::Named(point)) {
             Some(action @ (Action::Panic | Action::Kill | Action::Block(_))) => action.strike(point),
             Some(Action::Stall(d) | Action::Delay(d)) => {
                 self.wait(Later::new(point, d, |_: &mut A, _: &mut Ctx<A>| ()))
@@ -104,12 +105,11 @@ impl<A: Managed> Ctx<A> {
     ) -> SpawnHandle {
         use actix::ActorFutureExt;
         let counted = UnderWay::new(self.record());
-        let fut = async move {
-            let _until_its_end = counted;
-            fut.await
-        };
-        let fut =
-            actix::fut::wrap_future::<_, A>(fut).map(move |out, actor: &mut A, ctx: &mut Ctx<A>| done(actor, out, ctx));
+        // Not in a block around the future: that would hold it twice, as what it was given and as what it awaits.
+        let fut = actix::fut::wrap_future::<_, A>(fut).map(move |out, actor: &mut A, ctx: &mut Ctx<A>| {
+            drop(counted);
+            done(actor, out, ctx);
+        });
         self.parts.spawn(Fair::new(self.label(), self.subject.clone(), fut))
     }
 }

@@ -74,17 +74,19 @@ pub struct RuleError {
 }
 
 impl Rule {
-    pub(super) fn matches(&self, actor: &str, point: &str) -> bool {
-        let named = if self.actor.contains('*') {
+    pub(super) fn is_of(&self, actor: &str) -> bool {
+        if self.actor.contains('*') {
             glob(&self.actor, actor)
         } else {
             actor.strip_prefix(self.actor.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        named
-            && match self.point.strip_prefix('=') {
-                Some(whole) => point == whole,
-                None => point.contains(self.point.as_str()),
-            }
+        }
+    }
+
+    pub(super) fn is_at(&self, point: &str) -> bool {
+        match self.point.strip_prefix('=') {
+            Some(whole) => point == whole,
+            None => point.contains(self.point.as_str()),
+        }
     }
 }
 

@@ -1,17 +1,20 @@
-//! The root file system of a container: layers of its image below, a writable one on top, by overlayfs.
+//! The root file system of a container: layers of its image below, a writable one on top, by overlayfs; or a copy of what the layers show.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use host_linux::LinuxMounts;
 use pod_supervisor::IdRange;
 use ports::host::Mounter;
-use rustix::mount::{MountFlags, mount as mount_fs};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount as mount_fs, mount_bind, mount_remount};
 use rustix::thread::UnshareFlags;
 
 use super::owners;
 use crate::error::{At, Done, RuntimeError};
+use crate::options::Snapshotter;
 
 /// Name of the root file system in a bundle.
 pub(crate) const NAME: &str = "rootfs";
@@ -24,27 +27,62 @@ const METACOPY: &str = ",metacopy=on,volatile";
 const DATA: MountFlags =
     MountFlags::RDONLY.union(MountFlags::NOEXEC).union(MountFlags::NOSUID).union(MountFlags::NODEV);
 
+/// How a mount of overlayfs went.
+enum Overlay {
+    Mounted,
+    /// It is not had here, or not of so many layers, and why.
+    Unfit(String),
+}
+
 /// Mounts `lowers` (the topmost first) under `folder/upper` on `bundle/rootfs`; its files are given to the `users` of the pod, where it
-/// has some of its own.
-pub(crate) fn mount(lowers: &[PathBuf], users: Option<IdRange>, folder: &Path, bundle: &Path) -> Done<()> {
+/// has some of its own. Where overlayfs is not had or not wanted, `folder/upper` is a copy of all of them.
+pub(crate) fn mount(
+    how: Snapshotter,
+    lowers: &[PathBuf],
+    users: Option<IdRange>,
+    folder: &Path,
+    bundle: &Path,
+) -> Done<()> {
     let (upper, work, target) = (folder.join("upper"), folder.join("work"), bundle.join(NAME));
     crate::options::private_dir(bundle)?;
     for dir in [&upper, &work, &target] {
         fs::create_dir_all(dir).at("mkdir", dir)?;
     }
     let more = if users.is_some() { METACOPY } else { "" };
-    overlay(lowers, Some((&upper, &work)), more, &target)?;
+    if is_to_be_copied(how, || overlay(lowers, Some((&upper, &work)), more, &target))? {
+        image_store::copy_merged(lowers, &upper).at("copy the image to", &upper)?;
+        mount_bind(&upper, &target).at("mount the copy on", &target)?;
+    }
     users.map_or(Ok(()), |range| owners::give(&target, range))
 }
 
 /// Mounts `lowers` (the topmost first) on an empty folder, to be read only: it is data, of which nothing is run. Who may mount cannot make it
-/// writable, either: there is no layer to be written.
-pub(crate) fn mount_read_only(lowers: &[PathBuf], target: &Path) -> Done<()> {
-    match lowers {
+/// writable, either: there is no layer to be written. A copy, which is made in `copy`, is this container's alone.
+pub(crate) fn mount_read_only(how: Snapshotter, lowers: &[PathBuf], copy: &Path, target: &Path) -> Done<()> {
+    let mounted = || match lowers {
         // overlayfs wants two at least.
         [only] => overlay(&[only.clone(), target.to_owned()], None, "", target),
         _ => overlay(lowers, None, "", target),
+    };
+    if is_to_be_copied(how, mounted)? {
+        fs::create_dir_all(copy).at("mkdir", copy)?;
+        image_store::copy_merged(lowers, copy).at("copy the image to", copy)?;
+        mount_bind(copy, target).at("mount the copy on", target)?;
+        mount_remount(target, MountFlags::BIND | DATA, c"").at("mount read-only", target)?;
     }
+    Ok(())
+}
+
+/// Whether layers have to be copied, as overlayfs is not to show them or cannot.
+fn is_to_be_copied(how: Snapshotter, mounted: impl FnOnce() -> Done<Overlay>) -> Done<bool> {
+    static TOLD: Once = Once::new();
+    if how == Snapshotter::Native {
+        return Ok(true);
+    }
+    let Overlay::Unfit(why) = mounted()? else { return Ok(false) };
+    let tell = || tracing::warn!(why, "overlayfs cannot show an image: it is copied for each container (told once)");
+    TOLD.call_once(tell);
+    Ok(true)
 }
 
 /// Unmounts the root file system of a bundle, if it is mounted.
@@ -53,9 +91,12 @@ pub(crate) fn unmount(bundle: &Path) -> Done<()> {
 }
 
 /// Layers that lie in one folder are named from there: the options of a mount have one page, which some 75 whole paths fill.
-fn overlay(lowers: &[PathBuf], upper: Option<(&Path, &Path)>, more: &str, target: &Path) -> Done<()> {
+fn overlay(lowers: &[PathBuf], upper: Option<(&Path, &Path)>, more: &str, target: &Path) -> Done<Overlay> {
     let folder = common_folder(lowers);
     let options = options(lowers, folder, upper, more).map_err(RuntimeError::Refused)?;
+    if options.len() > MAX_OPTIONS {
+        return Ok(Overlay::Unfit(format!("{} layers do not fit into one mount", lowers.len())));
+    }
     let options = std::ffi::CString::new(options).map_err(io::Error::from).at("mount", target)?;
     let flags = if upper.is_none() { DATA } else { MountFlags::empty() };
     let mounted = || mount_fs("overlay", target, "overlay", flags, options.as_c_str()).map_err(io::Error::from);
@@ -68,7 +109,16 @@ fn overlay(lowers: &[PathBuf], upper: Option<(&Path, &Path)>, more: &str, target
         }),
         None => mounted(),
     };
-    done.at("mount overlay on", target)
+    match done {
+        Ok(()) => Ok(Overlay::Mounted),
+        Err(e) if is_unfit(&e) => Ok(Overlay::Unfit(e.to_string())),
+        Err(e) => Err(e).at("mount overlay on", target),
+    }
+}
+
+/// The kernel has no overlayfs, or it takes no layers on this disk, or not these options.
+fn is_unfit(e: &io::Error) -> bool {
+    matches!(Errno::from_io_error(e), Some(Errno::NODEV | Errno::INVAL | Errno::OPNOTSUPP))
 }
 
 /// rustix deprecates its safe call, as leaving a shared table of files is unsound; that flag is not the one here.
@@ -100,9 +150,6 @@ fn options(
         options += &format!(",upperdir={},workdir={}", escape(upper)?, escape(work)?);
     }
     options += more;
-    if options.len() > MAX_OPTIONS {
-        return Err(format!("{} layers do not fit into one mount of this runtime", lowers.len()));
-    }
     Ok(options)
 }
 
@@ -130,9 +177,9 @@ mod tests {
         assert_eq!(made(&together, None).as_deref(), Ok("lowerdir=a\\::b"));
         assert!(made(&[], UPPER).is_err());
         let many = vec![PathBuf::from(format!("/l/{}", "x".repeat(100))); 50];
-        assert!(made(&many, UPPER).is_err());
+        assert!(made(&many, UPPER).expect("long").len() > MAX_OPTIONS);
         let short = vec![PathBuf::from("/var/lib/bosun/runtime/images/l/0123456789abcdef"); 230];
-        assert!(made(&short, UPPER).is_ok());
+        assert!(made(&short, UPPER).expect("short enough").len() <= MAX_OPTIONS);
     }
 
     #[test]
@@ -144,7 +191,7 @@ mod tests {
         fs::create_dir_all(&lower).expect("layer");
         fs::write(lower.join("large"), vec![7; 1 << 20]).expect("file");
         let range = IdRange { container_id: 0, host_id: 700_000, length: 65_536 };
-        mount(std::slice::from_ref(&lower), Some(range), &folder, &bundle).expect("mounted");
+        mount(Snapshotter::Overlayfs, std::slice::from_ref(&lower), Some(range), &folder, &bundle).expect("mounted");
         let seen = fs::metadata(bundle.join(NAME).join("large")).map(|m| (m.uid(), m.len()));
         let content = fs::read(bundle.join(NAME).join("large"));
         unmount(&bundle).expect("unmounted");
@@ -166,16 +213,52 @@ mod tests {
             fs::write(lower.join(format!("of-{n}")), "x").expect("file");
         }
         let (before, bundle) = (std::env::current_dir().expect("folder"), dir.path().join("b"));
-        mount(&lowers, None, &dir.path().join("c"), &bundle).expect("mounted");
+        mount(Snapshotter::Overlayfs, &lowers, None, &dir.path().join("c"), &bundle).expect("mounted");
         let (seen, read_only) = (fs::read_dir(bundle.join(NAME)).expect("readable").count(), dir.path().join("r"));
         fs::create_dir(&read_only).expect("folder");
-        mount_read_only(&lowers[..2], &read_only).expect("mounted");
+        mount_read_only(Snapshotter::Overlayfs, &lowers[..2], Path::new("/none"), &read_only).expect("mounted");
         let written = fs::write(read_only.join("of-0"), "y").map_err(|e| e.kind());
         let both = fs::read_dir(&read_only).expect("readable").count();
         unmount(&bundle).expect("unmounted");
         LinuxMounts.unmount(&read_only).expect("unmounted");
         assert_eq!((seen, both, written), (200, 2, Err(io::ErrorKind::ReadOnlyFilesystem)));
         assert_eq!(std::env::current_dir().expect("folder"), before);
+    }
+
+    #[test]
+    fn without_overlayfs_a_container_has_a_copy_of_its_own() {
+        use std::os::unix::fs::MetadataExt;
+        assert!(host_linux::is_root(), "only root can mount");
+        let dir = tempfile::tempdir().expect("folder");
+        // More than the options of a mount have room for, each of them with a part of the image.
+        let long = "x".repeat(64);
+        let many: Vec<PathBuf> = (0..80).map(|n| dir.path().join(format!("l/{n:03}{long}"))).collect();
+        for (n, lower) in many.iter().enumerate() {
+            fs::create_dir_all(lower).expect("layer");
+            fs::write(lower.join(format!("of-{n}")), "old").expect("file");
+        }
+        let range = IdRange { container_id: 0, host_id: 700_000, length: 65_536 };
+        let cases = [(Snapshotter::Native, &many[..2], None), (Snapshotter::Overlayfs, &many, Some(range))];
+        for (n, (how, lowers, users)) in cases.into_iter().enumerate() {
+            let (folder, bundle) = (dir.path().join(format!("c{n}")), dir.path().join(format!("b{n}")));
+            mount(how, lowers, users, &folder, &bundle).expect("mounted");
+            let file = bundle.join(NAME).join("of-1");
+            let written = fs::write(&file, "new");
+            let owner = fs::metadata(&file).map(|m| m.uid());
+            let seen = fs::read_dir(bundle.join(NAME)).expect("readable").count();
+            let (copy, data) = (folder.join("volumes/0"), dir.path().join(format!("d{n}")));
+            fs::create_dir(&data).expect("folder");
+            mount_read_only(how, lowers, &copy, &data).expect("mounted");
+            let refused = fs::write(data.join("of-1"), "new").map_err(|e| e.kind());
+            let shown = fs::read_dir(&data).expect("readable").count();
+            LinuxMounts.unmount(&data).expect("unmounted");
+            unmount(&bundle).expect("unmounted");
+            written.expect("writable");
+            assert_eq!((seen, owner.expect("there")), (lowers.len(), users.map_or(0, |r| r.host_id)), "{how:?}");
+            assert_eq!((shown, refused), (lowers.len(), Err(io::ErrorKind::ReadOnlyFilesystem)), "{how:?}");
+            assert_eq!(fs::read_to_string(folder.join("upper/of-1")).expect("what was written stays"), "new");
+            assert_eq!(fs::read_to_string(many[1].join("of-1")).expect("file"), "old", "the layer is as before");
+        }
     }
 
     #[test]
@@ -189,7 +272,7 @@ mod tests {
         }
         for lowers in [&lowers[..1], &lowers] {
             let target = tempfile::tempdir_in(dir.path()).expect("folder");
-            mount_read_only(lowers, target.path()).expect("mounted");
+            mount_read_only(Snapshotter::Overlayfs, lowers, Path::new("/none"), target.path()).expect("mounted");
             let all = fs::read_dir(target.path()).expect("readable").count();
             // As a container that may mount does it, with the file system and with the mount alone.
             let whole = rustix::mount::mount_remount(target.path(), MountFlags::empty(), c"");

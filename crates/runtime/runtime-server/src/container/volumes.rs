@@ -15,6 +15,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use super::rootfs;
 use crate::error::{At, Done, RuntimeError};
 use crate::images::{ImageError, ImageView, Images};
+use crate::runtime::Runtime;
 
 /// Folder of a bundle in which each is mounted, by its number among the mounts of the config.
 const FOLDER: &str = "images";
@@ -50,18 +51,20 @@ impl Volumes {
         self.0.values().collect()
     }
 
-    /// Mounts all of them below `bundle`; answers what of each the container gets.
+    /// Mounts all of them below `bundle`; answers what of each the container gets. Copies, where there are any, are kept below `folder`.
     pub(crate) fn mount(
         &self,
-        images: &dyn Images,
+        rt: &Runtime,
         mounts: &[v1::Mount],
+        folder: &Path,
         bundle: &Path,
     ) -> Done<BTreeMap<usize, PathBuf>> {
         let mut places = BTreeMap::new();
         for (number, image) in &self.0 {
             let target = bundle.join(FOLDER).join(number.to_string());
             crate::options::private_dir(&target)?;
-            rootfs::mount_read_only(&images.lowers(image)?, &target)?;
+            let copy = folder.join(FOLDER).join(number.to_string());
+            rootfs::mount_read_only(rt.options.snapshotter, &rt.images.lowers(image)?, &copy, &target)?;
             let part = mounts.get(*number).map_or("", |m| &m.image_sub_path);
             places.insert(*number, within(&target, part)?);
         }

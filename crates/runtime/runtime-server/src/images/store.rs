@@ -10,7 +10,7 @@ use image_store::{Image, ImageStore, StoreError, chain};
 use registry::{Credentials, Progress, Puller, Request, Settings};
 
 use super::{ImageError, ImageView, Images};
-use crate::blocking::Blocking;
+use crate::blocking::{Blocking, Class};
 use crate::error::RuntimeError;
 
 /// How long a removal waits for other processes that change the store.
@@ -41,7 +41,7 @@ impl StoreImages {
         call: impl FnOnce(&ImageStore) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, ImageError> {
         let (store, named) = (self.store.clone(), name.to_owned());
-        let done = self.blocking.run(move || Ok(call(&store).map_err(|e| failed(&named, &e))?)).await;
+        let done = self.blocking.run(Class::Images, move || Ok(call(&store).map_err(|e| failed(&named, &e))?)).await;
         done.map_err(|e| match e {
             RuntimeError::Image(e) => e,
             ending => failed(name, &ending),

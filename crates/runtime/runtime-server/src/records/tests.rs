@@ -12,6 +12,7 @@ fn options(dir: &Path) -> Options {
         handlers: Default::default(),
         supervisor: "/none".into(),
         cdi_spec_dirs: Vec::new(),
+        snapshotter: Default::default(),
         systemd_cgroup: false,
     }
 }

@@ -6,6 +6,7 @@ use cri_api::v1;
 use tonic::{Request, Response, Status};
 
 use super::{Answer, NoStream, missing, unimplemented};
+use crate::blocking::Class;
 use crate::cri::image_service_server::ImageService;
 use crate::error::RuntimeError;
 use crate::images::{ImageError, ImageView, Images};
@@ -21,7 +22,7 @@ impl ImageApi {
         question: impl FnOnce(&dyn Images) -> Result<T, ImageError> + Send + 'static,
     ) -> Result<T, Status> {
         let images = Arc::clone(&self.0.images);
-        Ok(self.0.blocking.run(move || Ok(question(&*images)?)).await?)
+        Ok(self.0.blocking.run(Class::Images, move || Ok(question(&*images)?)).await?)
     }
 }
 

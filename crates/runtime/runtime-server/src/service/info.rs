@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pod_supervisor::{NAMESPACE_FILES, NAMESPACES};
 use serde_json::{Value, json};
 
+use crate::blocking::Class;
 use crate::error::Done;
 use crate::records::{ContainerRecord, SandboxRecord};
 use crate::runtime::Runtime;
@@ -37,7 +38,9 @@ pub(super) async fn container(rt: &Arc<Runtime>, record: &ContainerRecord) -> Do
     let bundle = rt.options.bundle(&record.pod, &record.id);
     let file = bundle.join("config.json");
     // Gone after a reboot.
-    let spec = rt.blocking.run(move || Ok(std::fs::read(&file).ok().and_then(|t| serde_json::from_slice(&t).ok())));
+    let spec = rt
+        .blocking
+        .run(Class::State, move || Ok(std::fs::read(&file).ok().and_then(|t| serde_json::from_slice(&t).ok())));
     let spec: Option<Value> = spec.await?;
     let info = json!({"sandboxID": record.pod, "pid": record.pid, "bundle": bundle, "runtimeSpec": spec});
     Ok(one("info", &info))

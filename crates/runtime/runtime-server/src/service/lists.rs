@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cri_api::v1;
 
+use crate::blocking::Class;
 use crate::error::Done;
 use crate::handlers::Handler;
 use crate::records::{ContainerRecord, SandboxRecord};
@@ -34,7 +35,7 @@ pub(super) async fn container_stats(rt: &Arc<Runtime>, id: &str) -> Done<v1::Con
     let record = rt.container(id)?.record();
     let sandbox = rt.pod(&record.pod)?.record();
     let shared = Arc::clone(rt);
-    rt.blocking.run(move || Ok(stats::container(&shared, &sandbox, &record))).await
+    rt.blocking.run(Class::Stats, move || Ok(stats::container(&shared, &sandbox, &record))).await
 }
 
 pub(super) async fn all_container_stats(
@@ -52,7 +53,7 @@ pub(super) async fn all_container_stats(
         let with_pod = records.filter_map(|r| Some((shared.find_pod(&r.pod)?.record(), r)));
         Ok(with_pod.map(|(sandbox, r)| stats::container(&shared, &sandbox, &r)).collect())
     };
-    rt.blocking.run(read).await
+    rt.blocking.run(Class::Stats, read).await
 }
 
 pub(super) async fn all_pod_stats(
@@ -67,7 +68,7 @@ pub(super) async fn all_pod_stats(
         let pods = shared.pods().into_iter().map(|p| p.record()).filter(|r| stats::counts(r) && wanted(r));
         Ok(pods.map(|r| stats::pod(&shared, &r)).collect())
     };
-    rt.blocking.run(read).await
+    rt.blocking.run(Class::Stats, read).await
 }
 
 /// What this runtime can do, and whether it can do it now.

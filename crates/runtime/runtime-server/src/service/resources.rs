@@ -11,6 +11,7 @@ use cri_api::v1;
 use oci_spec::runtime::LinuxResources;
 use pod_supervisor::cgroups::Groups;
 
+use crate::blocking::Class;
 use crate::cgroups;
 use crate::error::{At, Done, RuntimeError};
 use crate::handlers::Handler;
@@ -72,7 +73,7 @@ pub(super) async fn update(rt: &Arc<Runtime>, request: v1::UpdateContainerResour
                 }
                 spec.save(&path).map_err(io::Error::other).at("write", &path)
             };
-            rt.blocking.run(write).await?;
+            rt.blocking.run(Class::State, write).await?;
         }
         _ => running(rt, handler, &record, &bundle, &resources).await?,
     }
@@ -94,12 +95,12 @@ async fn running(
         let limits = cgroups::own_limits(resources).map_err(refused)?;
         let shared = Arc::clone(rt);
         let set = move || Ok(Groups::of(&cgroup, &shared.hierarchies).and_then(|groups| groups.limit(&limits)));
-        return rt.blocking.run(set).await?.map_err(refused);
+        return rt.blocking.run(Class::State, set).await?.map_err(refused);
     }
     let file = &bundle.join(format!("update-{}.json", &new_id()[..16]));
     let text = serde_json::to_vec(resources).map_err(io::Error::from).at("write", file)?;
     let path = file.to_owned();
-    rt.blocking.run(move || crate::options::private_file(&path, &text)).await?;
+    rt.blocking.run(Class::State, move || crate::options::private_file(&path, &text)).await?;
     let mut call = handler.call();
     call.arg("update").arg("--resources").arg(file).arg(id).stderr(Stdio::piped());
     let late = |_| RuntimeError::Late(format!("the OCI runtime did not change {id} in {TIME_LIMIT:?}"));

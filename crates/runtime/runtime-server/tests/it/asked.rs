@@ -68,17 +68,48 @@ async fn the_oci_runtime_starts_all_where_the_file_says_so() {
 }
 
 #[tokio::test]
-async fn images_are_volumes_to_be_read() {
-    let bed = Bed::new();
+async fn each_container_has_a_copy_of_its_image_where_the_file_says_so() {
+    let mut bed = Bed::without_server();
+    std::fs::write(bed.dir.path().join("runtime.toml"), "snapshotter = \"native\"\n").expect("configuration");
+    bed.start();
     let mut client = bed.client().await;
     let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
-    let volume = |to: &str, part: &str, readonly: bool| v1::Mount {
+    let main = v1::ContainerConfig {
+        mounts: vec![volume("/all", "", true)],
+        ..container("main", "echo new > /etc/passwd; exec sleep 1000")
+    };
+    let id = running(&mut client, &pod, main).await;
+    bed.kill();
+    bed.start();
+    let mut client = bed.client().await;
+    let script = "cat /etc/passwd; head -c 4 /all/etc/passwd; echo; touch /all/x || echo refused; \
+                  while read -r _ at kind _; do [ $kind != overlay ] || echo $at; done < /proc/mounts";
+    let out = exec(&mut client, &id, script, 10).await.expect("exec");
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "new\nroot\nrefused\n");
+    let upper = bed.dir.path().join("lib/pods").join(&pod).join("containers").join(&id).join("upper");
+    assert_eq!(fs::read_to_string(upper.join("etc/passwd")).expect("the copy"), "new\n");
+    assert!(!fs::read_to_string(bed.dir.path().join("images/box/rootfs/etc/passwd")).expect("image").contains("new"));
+    stop_pod(&mut client, &pod).await.expect("stopped");
+    remove_pod(&mut client, &pod).await.expect("removed");
+    assert_eq!(bed.remains(), Vec::<String>::new());
+}
+
+/// The image `box`, or a part of it, as a volume.
+fn volume(to: &str, part: &str, readonly: bool) -> v1::Mount {
+    v1::Mount {
         container_path: to.into(),
         image: Some(v1::ImageSpec { image: "box".into(), ..Default::default() }),
         image_sub_path: part.into(),
         readonly,
         ..Default::default()
-    };
+    }
+}
+
+#[tokio::test]
+async fn images_are_volumes_to_be_read() {
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("p")).await.expect("sandbox");
     let with = |name: &str, mounts: Vec<v1::Mount>| v1::ContainerConfig {
         mounts,
         ..container(name, "cat /part/passwd; ls /all/bin/busybox; touch /all/x; exec sleep 1000")
