@@ -149,8 +149,8 @@ mod tests {
         assert!(matches!(told, Ok(Some(Ok(())))), "{told:?}");
     }
 
-    /// A process that may have 4 MiB and writes files waits for memory all the time. Its own cgroup of v2 tells of it alone,
-    /// where there is one beside those of v1.
+    /// A process that may have 4 MiB and writes files waits for memory all the time, until it was told of. Its own cgroup of v2 tells of it
+    /// alone, where there is one beside those of v1.
     #[tokio::test]
     async fn a_process_that_waits_for_memory_is_told_of() {
         let (v1, unified) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup/unified"));
@@ -172,16 +172,19 @@ mod tests {
         let file = std::env::temp_dir().join(&name);
         let [limited, watched] = own.each_ref().map(|own| own.0.join("cgroup.procs"));
         let script = format!(
-            "echo $$ > {}; echo $$ > {}; for n in 1 2 3 4 5 6; do head -c 67108864 /dev/zero > {}; done",
+            "echo $$ > {}; echo $$ > {}; while head -c 67108864 /dev/zero > {}; do :; done",
             limited.display(),
             watched.display(),
             file.display()
         );
         let mut child = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).spawn().expect("sh runs");
         let heard = tokio::time::timeout(Duration::from_secs(30), told.next()).await;
-        let ended = child.wait().expect("sh ends");
-        std::fs::remove_file(file).expect("the file");
+        let still = child.try_wait().expect("a child");
+        // `head` is no child of ours: both end where nothing can be written.
+        std::fs::remove_file(&file).and_then(|()| std::fs::create_dir(&file)).expect("no file");
+        child.wait().expect("sh ends");
+        std::fs::remove_dir(file).expect("the folder");
         assert!(matches!(heard, Ok(Some(Ok(())))), "{heard:?}");
-        assert!(ended.success(), "{ended}");
+        assert_eq!(still, None, "it wrote all the time");
     }
 }

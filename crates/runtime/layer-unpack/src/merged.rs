@@ -1,23 +1,28 @@
-//! What layers show together, as a copy: for hosts and disks on which overlayfs cannot show it.
+//! What layers show together, as a copy: for hosts on which overlayfs cannot show it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, fchmod, fchown,
-    fgetxattr, flistxattr, fsetxattr, lgetxattr, mknodat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, lgetxattr, lsetxattr,
+    mknodat, utimensat,
 };
 use rustix::io::Errno;
 
-use crate::place::{OPAQUE, taken};
+use crate::place::OPAQUE;
+use crate::settle;
 
-/// Bytes of the names or of the value of extended attributes (`xattr(7)`).
+/// Entries of all layers together.
+const MAX_ENTRIES: usize = 4 << 20;
+/// Bytes of the value of an extended attribute (`xattr(7)`).
 const MAX_XATTR: usize = 64 << 10;
+const ACCESS: &str = "system.posix_acl_access";
+/// Files with several names that are remembered; further ones are copied for each name.
+const MAX_LINKED: usize = 1 << 12;
 
 /// Why it failed. What was copied is to be thrown away.
 #[derive(Debug, thiserror::Error)]
@@ -38,22 +43,38 @@ impl From<CopyError> for io::Error {
 /// share their data in a layer share it in the copy. Nobody changes a layer meanwhile.
 ///
 /// # Errors
-/// The disk refuses, or a path is longer than a call takes.
+/// The disk refuses, a path is longer than a call takes, or there are more than four million entries.
 pub fn copy_merged(lowers: &[PathBuf], into: &Path) -> Result<(), CopyError> {
-    let mut copy = Copy { lowers, into, linked: HashMap::new() };
-    let mut left = vec![(PathBuf::new(), (0..lowers.len()).collect::<Vec<_>>())];
-    let mut done = Vec::new();
-    while let Some((path, shown_in)) = left.pop() {
-        left.extend(copy.directory(&path, &shown_in)?);
-        done.push((path, shown_in));
-    }
-    // From the inside out: each new entry has changed its directory's time.
-    for (path, shown_in) in done.iter().rev().filter(|(path, _)| !path.as_os_str().is_empty()) {
-        let from = lowers[shown_in[0]].join(path);
-        let set = fs::symlink_metadata(&from).and_then(|facts| set_times(&into.join(path), &facts));
-        set.map_err(|source| CopyError { path: path.clone(), source })?;
+    let mut copy = Copy { lowers, into, linked: HashMap::new(), left: MAX_ENTRIES };
+    // The directory that is looked at, and in each one above it what is still to be looked at. No more than names: an author of images
+    // says how many there are, and how long their paths.
+    let mut path = PathBuf::new();
+    let mut levels = vec![Level { shown_in: (0..lowers.len()).collect(), left: Vec::new() }];
+    levels[0].left = copy.directory(&path, &levels[0].shown_in)?;
+    while let Some(level) = levels.last_mut() {
+        if let Some((name, shown_in)) = level.left.pop() {
+            path.push(name);
+            let left = copy.directory(&path, &shown_in)?;
+            levels.push(Level { shown_in, left });
+            continue;
+        }
+        // Last: entries change a directory's time, and take attributes from one that has some to be inherited.
+        if let (Some(topmost), false) = (level.shown_in.first(), path.as_os_str().is_empty()) {
+            let from = lowers[*topmost].join(&path);
+            copy_properties(&from, &into.join(&path)).map_err(|source| CopyError { path: path.clone(), source })?;
+        }
+        path.pop();
+        levels.pop();
     }
     Ok(())
+}
+
+/// A directory on the way.
+struct Level {
+    /// Layers, the topmost first.
+    shown_in: Vec<usize>,
+    /// Directories in it that were not looked at, and the layers that show them.
+    left: Vec<(OsString, Vec<usize>)>,
 }
 
 /// What stands at a name, as far as the layers looked at say.
@@ -71,17 +92,20 @@ struct Copy<'a> {
     into: &'a Path,
     /// Files with several names: their copy, by device and inode.
     linked: HashMap<(u64, u64), PathBuf>,
+    /// Entries that may follow.
+    left: usize,
 }
 
 impl Copy<'_> {
     /// Copies what is in a directory; answers the directories in it, and which layers show them.
-    fn directory(&mut self, path: &Path, shown_in: &[usize]) -> Result<Vec<(PathBuf, Vec<usize>)>, CopyError> {
+    fn directory(&mut self, path: &Path, shown_in: &[usize]) -> Result<Vec<(OsString, Vec<usize>)>, CopyError> {
         let mut names: BTreeMap<OsString, Shown> = BTreeMap::new();
         for layer in shown_in {
             let folder = self.lowers[*layer].join(path);
             let fail = |source| CopyError { path: path.to_owned(), source };
             for entry in fs::read_dir(&folder).map_err(fail)? {
                 let name = entry.map_err(fail)?.file_name();
+                self.left = self.left.checked_sub(1).ok_or_else(|| fail(io::Error::other("too many files")))?;
                 let inside = path.join(&name);
                 let shown = names.remove(&name);
                 let shown = self.entry(&inside, *layer, shown).map_err(|source| CopyError { path: inside, source })?;
@@ -90,7 +114,7 @@ impl Copy<'_> {
         }
         let folders = names.into_iter().filter_map(|(name, shown)| match shown {
             Shown::Decided => None,
-            Shown::Directory(layers) | Shown::Closed(layers) => Some((path.join(name), layers)),
+            Shown::Directory(layers) | Shown::Closed(layers) => Some((name, layers)),
         });
         Ok(folders.collect())
     }
@@ -106,9 +130,7 @@ impl Copy<'_> {
         let facts = fs::symlink_metadata(&from)?;
         if facts.is_dir() {
             if layers.is_empty() {
-                let to = self.into.join(path);
-                fs::create_dir(&to)?;
-                copy_properties(&File::open(&from)?, &File::open(&to)?, &facts)?;
+                DirBuilder::new().mode(0o700).create(self.into.join(path))?;
             }
             layers.push(layer);
             return Ok(if is_opaque(&from)? { Shown::Closed(layers) } else { Shown::Directory(layers) });
@@ -130,27 +152,29 @@ impl Copy<'_> {
             if let Some(first) = self.linked.get(&inode) {
                 return fs::hard_link(first, &to);
             }
-            self.linked.insert(inode, to.clone());
+            if self.linked.len() < MAX_LINKED {
+                self.linked.insert(inode, to.clone());
+            }
         }
         if facts.is_file() {
             let mut source = File::open(from)?;
             let mut file = File::options().write(true).create_new(true).mode(0o600).open(&to)?;
             // By `copy_file_range`: disks that can share the data, do.
             io::copy(&mut source, &mut file)?;
-            copy_properties(&source, &file, facts)?;
+            return Ok(settle::copy(&source, &file)?);
+        }
+        if facts.file_type().is_symlink() {
+            symlink(fs::read_link(from)?, &to)?;
         } else {
-            if facts.file_type().is_symlink() {
-                symlink(fs::read_link(from)?, &to)?;
-            } else {
-                let mode = Mode::from_raw_mode(facts.mode());
-                mknodat(CWD, &to, FileType::from_raw_mode(facts.mode()), mode, facts.rdev())?;
-            }
-            let (uid, gid) = (Uid::from_raw(facts.uid()), Gid::from_raw(facts.gid()));
-            chownat(CWD, &to, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
-            if !facts.file_type().is_symlink() {
-                // Not what the umask left of it.
-                chmodat(CWD, &to, Mode::from_raw_mode(facts.mode()), AtFlags::empty())?;
-            }
+            let mode = Mode::from_raw_mode(facts.mode());
+            mknodat(CWD, &to, FileType::from_raw_mode(facts.mode()), mode, facts.rdev())?;
+        }
+        let (uid, gid) = (Uid::from_raw(facts.uid()), Gid::from_raw(facts.gid()));
+        chownat(CWD, &to, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+        if !facts.file_type().is_symlink() {
+            // Not what the umask left of it.
+            chmodat(CWD, &to, Mode::from_raw_mode(facts.mode()), AtFlags::empty())?;
+            copy_access(from, &to)?;
         }
         set_times(&to, facts)
     }
@@ -170,22 +194,19 @@ fn is_opaque(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Owner first, as a new owner takes set-user-id and capabilities away.
-fn copy_properties(from: &impl AsFd, to: &impl AsFd, facts: &Metadata) -> io::Result<()> {
-    fchown(to, Some(Uid::from_raw(facts.uid())), Some(Gid::from_raw(facts.gid())))?;
-    fchmod(to, Mode::from_raw_mode(facts.mode()))?;
-    let mut names = vec![0; MAX_XATTR];
-    let length = match flistxattr(from, &mut names) {
-        Err(Errno::OPNOTSUPP) => 0,
-        other => other?,
-    };
-    let names = names[..length].split(|b| *b == 0).filter_map(|name| std::str::from_utf8(name).ok());
-    for name in names.filter(|name| taken(name)) {
-        let mut value = vec![0; MAX_XATTR];
-        let length = fgetxattr(from, name, &mut value)?;
-        fsetxattr(to, name, &value[..length], XattrFlags::empty())?;
+/// Who may use a pipe or a device: unpacked into a directory that says so, it has inherited a list of its own.
+fn copy_access(from: &Path, to: &Path) -> io::Result<()> {
+    let mut value = vec![0; MAX_XATTR];
+    match lgetxattr(from, ACCESS, &mut value[..]) {
+        Ok(length) => Ok(lsetxattr(to, ACCESS, &value[..length], XattrFlags::empty())?),
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
+        Err(e) => Err(e.into()),
     }
-    Ok(())
+}
+
+/// Of a directory.
+fn copy_properties(from: &Path, to: &Path) -> io::Result<()> {
+    Ok(settle::copy(&File::open(from)?, &File::open(to)?)?)
 }
 
 fn set_times(path: &Path, facts: &Metadata) -> io::Result<()> {

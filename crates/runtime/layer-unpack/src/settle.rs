@@ -1,7 +1,7 @@
 //! Directories that a layer has entries in without listing them are as they are in the layers below.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
@@ -10,6 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::place::taken;
 use crate::tree::DIRECTORY;
 
 /// Why it failed.
@@ -75,14 +76,15 @@ fn topmost(below: &[OwnedFd], path: &[u8]) -> Result<Option<OwnedFd>, Errno> {
     Ok(None)
 }
 
-fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
+/// Gives what is open as `to` the owner, mode, attributes and time of `from`. Owner first, as a new one takes set-user-id and capabilities away.
+pub(crate) fn copy(from: &impl AsFd, to: &impl AsFd) -> Result<(), Errno> {
     let is = fstat(from)?;
     fchown(to, Some(Uid::from_raw(is.st_uid)), Some(Gid::from_raw(is.st_gid)))?;
     fchmod(to, Mode::from_raw_mode(is.st_mode))?;
     for name in attributes(from)? {
         let mut value = vec![0; 64 << 10];
-        let length = fgetxattr(from, name.as_slice(), &mut value)?;
-        fsetxattr(to, name.as_slice(), &value[..length], XattrFlags::empty())?;
+        let length = fgetxattr(from, name.as_str(), &mut value)?;
+        fsetxattr(to, name.as_str(), &value[..length], XattrFlags::empty())?;
     }
     let time = |seconds: i64, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
     let nanoseconds = i64::try_from(is.st_mtime_nsec).unwrap_or(0);
@@ -91,12 +93,12 @@ fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
 }
 
 /// Names of what unpacking sets, so neither labels nor overlayfs' own.
-fn attributes(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
+fn attributes(fd: &impl AsFd) -> Result<Vec<String>, Errno> {
     let mut names = vec![0; 64 << 10];
     let length = match flistxattr(fd, &mut names) {
         Err(Errno::OPNOTSUPP) => 0,
         other => other?,
     };
-    let kept = |name: &&[u8]| name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_");
-    Ok(names[..length].split(|b| *b == 0).filter(kept).map(<[u8]>::to_vec).collect())
+    let names = names[..length].split(|b| *b == 0).filter_map(|name| std::str::from_utf8(name).ok());
+    Ok(names.filter(|name| taken(name)).map(str::to_owned).collect())
 }

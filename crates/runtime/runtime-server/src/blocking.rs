@@ -14,8 +14,10 @@ const AT_A_TIME: usize = 16;
 pub(crate) enum Class {
     /// Records, exit codes, cgroups: short, and needed by all the rest.
     State,
-    /// Root file systems made and removed: as long as an image is large.
-    Rootfs,
+    /// Containers made: as long as an image is large, where it is copied.
+    Making,
+    /// Containers and pods removed: as long as they have files.
+    Removal,
     /// The store of images.
     Images,
     /// Statistics: as long as there are files to look at, on whatever file system.
@@ -24,7 +26,7 @@ pub(crate) enum Class {
 
 /// The door to the pool of threads that may wait.
 #[derive(Clone, Debug)]
-pub(crate) struct Blocking(Arc<[Arc<Semaphore>; 4]>);
+pub(crate) struct Blocking(Arc<[Arc<Semaphore>; 5]>);
 
 impl Blocking {
     pub(crate) fn new() -> Self {
@@ -37,10 +39,11 @@ impl Blocking {
         class: Class,
         call: impl FnOnce() -> Done<T> + Send + 'static,
     ) -> Done<T> {
-        let [state, rootfs, images, stats] = &*self.0;
+        let [state, making, removal, images, stats] = &*self.0;
         let room = match class {
             Class::State => state,
-            Class::Rootfs => rootfs,
+            Class::Making => making,
+            Class::Removal => removal,
             Class::Images => images,
             Class::Stats => stats,
         };
@@ -71,7 +74,7 @@ mod tests {
                 tokio::spawn(async move { blocking.run(Class::Stats, hangs).await })
             })
             .collect();
-        for class in [Class::State, Class::Rootfs, Class::Images] {
+        for class in [Class::State, Class::Making, Class::Removal, Class::Images] {
             assert_eq!(blocking.run(class, || Ok(1)).await.expect("its turn"), 1, "{class:?}");
         }
         let mut one_more = std::pin::pin!(blocking.run(Class::Stats, || Ok(2)));

@@ -38,7 +38,7 @@ pub(crate) async fn end(rt: &Arc<Runtime>, broken: &Broken) -> bool {
 async fn end_container(rt: &Arc<Runtime>, pod: &str, id: &str) -> Done<()> {
     ends::delete(rt, pod, id).await;
     let (shared, pod, id) = (Arc::clone(rt), pod.to_owned(), id.to_owned());
-    rt.blocking.run(Class::Rootfs, move || container::erase(&shared, &pod, &id)).await
+    rt.blocking.run(Class::Removal, move || container::erase(&shared, &pod, &id)).await
 }
 
 async fn end_pod(rt: &Arc<Runtime>, pod: &str) -> Done<()> {
@@ -69,7 +69,7 @@ async fn end_pod(rt: &Arc<Runtime>, pod: &str) -> Done<()> {
         }
         sandbox::erase_files(&shared, &id)
     };
-    rt.blocking.run(Class::State, rest).await
+    rt.blocking.run(Class::Removal, rest).await
 }
 
 /// Waits for the ends of what was killed, and has the supervisor end.

@@ -27,7 +27,7 @@ use crate::{cdi, cgroups, ends, pod_files, process, status, users};
 
 mod owners;
 mod rootfs;
-mod volumes;
+pub(crate) mod volumes;
 
 use volumes::Volumes;
 
@@ -51,12 +51,12 @@ pub(crate) async fn create(rt: &Arc<Runtime>, pod: &str, mut config: v1::Contain
         let volumes = Volumes::find(&*images, &mut config.mounts, own_users)?;
         Ok((images.resolve(&asked)?.ok_or(ImageError::NotFound(asked))?, volumes, config))
     };
-    let (image, volumes, config) = rt.blocking.run(Class::Rootfs, look).await?;
+    let (image, volumes, config) = rt.blocking.run(Class::Images, look).await?;
     let container = rt.add_container(record(&sandbox, config, &image))?;
     let _work = container.work.lock().await;
     let target = target_pid(rt, &container.record())?;
     let shared = (Arc::clone(rt), sandbox, container.record());
-    match rt.blocking.run(Class::Rootfs, move || make(&shared.0, &shared.1, shared.2, &image, &volumes, target)).await {
+    match rt.blocking.run(Class::Making, move || make(&shared.0, &shared.1, shared.2, &image, &volumes, target)).await {
         Ok(made) => {
             container.change(|r| *r = made);
             rt.happened(&container.id, &pod.id, v1::ContainerEventType::ContainerCreatedEvent);
@@ -64,7 +64,7 @@ pub(crate) async fn create(rt: &Arc<Runtime>, pod: &str, mut config: v1::Contain
         }
         Err(e) => {
             let (shared, record) = (Arc::clone(rt), container.record());
-            let undone = rt.blocking.run(Class::Rootfs, move || erase(&shared, &record.pod, &record.id)).await;
+            let undone = rt.blocking.run(Class::Removal, move || erase(&shared, &record.pod, &record.id)).await;
             match undone {
                 Ok(()) => rt.forget_container(&container.id),
                 Err(undo) => {
@@ -278,7 +278,7 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     }
     container.write_no_more().await;
     let (shared, record) = (Arc::clone(rt), container.record());
-    rt.blocking.run(Class::Rootfs, move || erase(&shared, &record.pod, &record.id)).await?;
+    rt.blocking.run(Class::Removal, move || erase(&shared, &record.pod, &record.id)).await?;
     rt.forget_container(id);
     rt.happened(id, &container.pod, v1::ContainerEventType::ContainerDeletedEvent);
     Ok(())

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
+use serde::de::value::{Error as ValueError, StrDeserializer};
 
 use crate::error::{At, Done, RuntimeError};
 
@@ -29,7 +30,7 @@ const PRIVATE: u32 = 0o700;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Snapshotter {
-    /// overlayfs shows the layers; an image that it cannot show is copied.
+    /// overlayfs shows the layers; where the kernel has none, each container has a copy.
     #[default]
     Overlayfs,
     /// Each container has a copy.
@@ -40,11 +41,7 @@ impl FromStr for Snapshotter {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "overlayfs" => Ok(Self::Overlayfs),
-            "native" => Ok(Self::Native),
-            _ => Err("none of overlayfs, native".into()),
-        }
+        Self::deserialize(StrDeserializer::<ValueError>::new(name)).map_err(|e| e.to_string())
     }
 }
 

@@ -262,7 +262,7 @@ async fn erase(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     }
     pod.write_no_more().await;
     let (shared, id) = (Arc::clone(rt), pod.id.clone());
-    rt.blocking.run(Class::State, move || erase_files(&shared, &id)).await?;
+    rt.blocking.run(Class::Removal, move || erase_files(&shared, &id)).await?;
     rt.forget_pod(&pod.id);
     Ok(())
 }

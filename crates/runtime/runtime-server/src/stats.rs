@@ -5,10 +5,11 @@ use model::reading::{CgroupReading, Depth, InterfaceReading};
 use ports::stats::StatsSource;
 
 use crate::cgroups;
+use crate::container::volumes;
 use crate::records::{ContainerRecord, PodStage, SandboxRecord};
 use crate::runtime::Runtime;
 
-/// Entries of a writable layer that are counted; of a fuller one no size is told rather than a disk kept busy.
+/// Entries of a writable layer that are counted; a fuller one has at least what is told, rather than that a disk is kept busy.
 const MAX_ENTRIES: u64 = 200_000;
 
 fn number(value: Option<u64>) -> Option<v1::UInt64Value> {
@@ -42,9 +43,12 @@ fn memory(reading: &CgroupReading) -> v1::MemoryUsage {
 pub(crate) fn container(rt: &Runtime, sandbox: &SandboxRecord, record: &ContainerRecord) -> v1::ContainerStats {
     let cgroup = cgroups::of_container(rt, sandbox, &record.id);
     let reading = cgroup.and_then(|c| rt.stats.cgroup(&c, Depth::Summary));
-    let upper = rt.options.containers_root(&record.pod).join(&record.id).join("upper");
+    let folder = rt.options.containers_root(&record.pod).join(&record.id);
     let at = pod_supervisor::now();
-    let writable = rt.stats.tree(&upper, MAX_ENTRIES).map(|used| v1::FilesystemUsage {
+    // Of image volumes there is something where they are copies.
+    let copies = rt.stats.tree(&folder.join(volumes::FOLDER), MAX_ENTRIES).unwrap_or_default();
+    let used = rt.stats.tree(&folder.join("upper"), MAX_ENTRIES).map(|upper| upper.plus(copies));
+    let writable = used.map(|used| v1::FilesystemUsage {
         timestamp: at,
         fs_id: Some(v1::FilesystemIdentifier { mountpoint: rt.options.root.to_string_lossy().into_owned() }),
         used_bytes: number(Some(used.bytes)),

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use model::unix_address::UnixAddress;
@@ -35,7 +36,7 @@ pub(super) struct Args {
     /// runtime is runc or crun.
     #[arg(long)]
     oci_runtime_only: bool,
-    /// How containers get the files of their images: `overlayfs` shows their layers, and copies where it cannot, `native` always copies
+    /// How containers get the files of their images: `overlayfs` shows their layers (a kernel without it copies them), `native` copies
     /// [default: overlayfs].
     #[arg(long, value_name = "NAME")]
     snapshotter: Option<Snapshotter>,
@@ -67,6 +68,9 @@ pub(super) struct Args {
     directory_images: Option<PathBuf>,
 }
 
+/// How long work that waits for a disk may go on when the server has ended.
+const AT_THE_END: Duration = Duration::from_secs(2);
+
 impl Args {
     fn over(&self, file: RuntimeFile) -> RuntimeFile {
         let given = |flag: &Option<PathBuf>, file: Option<PathBuf>| flag.clone().or(file);
@@ -95,7 +99,12 @@ pub(super) fn run(args: &Args) -> ExitCode {
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colours).with_target(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let served = runtime.context("threads").and_then(|runtime| runtime.block_on(serve(args)));
+    let served = runtime.context("threads").and_then(|runtime| {
+        let served = runtime.block_on(serve(args));
+        // What still waits for a disk ends with this process.
+        runtime.shutdown_timeout(AT_THE_END);
+        served
+    });
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

@@ -8,9 +8,31 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use super::*;
 use crate::copy_merged;
 
-const SEEDS: u64 = 25;
+const SEEDS: u64 = 40;
 /// So few that layers have them in common.
 const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Of whom and how, by chance: what is copied of an entry has to be that of the right layer.
+fn odd(rng: &mut fastrand::Rng, kind: EntryType, path: &str, link: &str, data: &[u8]) -> Header {
+    let mut header = header(kind, path, link, data.len() as u64);
+    header.set_mode([0o755, 0o4711, 0o1777, 0o2640][rng.usize(..4)]);
+    header.set_uid(rng.u64(..3));
+    header.set_gid(rng.u64(..3));
+    header.set_mtime(1_000_000_000 + rng.u64(..1000));
+    header.set_cksum();
+    header
+}
+
+/// `system.posix_acl_default` as the kernel has it: user 1000 may do all, the group nothing.
+fn default_acl() -> Vec<u8> {
+    let entry = |tag: u16, may: u16, id: u32| [&tag.to_le_bytes()[..], &may.to_le_bytes(), &id.to_le_bytes()].concat();
+    let nobody = u32::MAX;
+    let entries = [(1, 7, nobody), (2, 7, 1000), (4, 0, nobody), (0x10, 7, nobody), (0x20, 0, nobody)];
+    let entries: Vec<u8> = entries.into_iter().flat_map(|(tag, may, id)| entry(tag, may, id)).collect();
+    [&2_u32.to_le_bytes()[..], &entries].concat()
+}
+
+const ATTRIBUTES: [&str; 3] = ["user.k", "system.posix_acl_default", "system.posix_acl_access"];
 
 /// A layer of what layers have: files, folders, links of both kinds, whiteouts of names and of all that a folder has.
 fn random_layer(rng: &mut fastrand::Rng) -> Vec<u8> {
@@ -22,16 +44,21 @@ fn random_layer(rng: &mut fastrand::Rng) -> Vec<u8> {
         let (path, last) = (path.join("/"), path[depth - 1]);
         let hidden = format!("{}.wh.{last}", path.strip_suffix(last).unwrap_or_default());
         tar = match rng.u8(..8) {
-            0 | 1 => tar.dir(&path),
+            0 => tar
+                .pax(&[("SCHILY.xattr.system.posix_acl_default", &default_acl())])
+                .raw(&odd(rng, EntryType::Directory, &path, "", b""), b""),
+            1 => tar.raw(&odd(rng, EntryType::Directory, &path, "", b""), b""),
             2 => tar.file(&hidden, b""),
             // Of the root overlayfs does not take it.
             3 if depth > 1 => tar.file(&format!("{}.wh..wh..opq", path.strip_suffix(last).unwrap_or_default()), b""),
-            4 => tar.symlink(&path, "/a/b"),
+            4 => tar.raw(&odd(rng, EntryType::Symlink, &path, "/a/b", b""), b""),
             5 if !files.is_empty() => tar.hard_link(&path, &files[rng.usize(..files.len())]),
-            6 => tar.entry(EntryType::Fifo, &path, "", b""),
+            6 => tar.raw(&odd(rng, EntryType::Fifo, &path, "", b""), b""),
             _ => {
                 files.push(path.clone());
-                tar.pax(&[("SCHILY.xattr.user.k", &[b'x'; 3])]).file(&path, format!("{number}").as_bytes())
+                let content = format!("{number}");
+                let header = odd(rng, EntryType::Regular, &path, "", content.as_bytes());
+                tar.pax(&[("SCHILY.xattr.user.k", &[b'x'; 3])]).raw(&header, content.as_bytes())
             }
         };
     }
@@ -57,7 +84,8 @@ fn shown(root: &Path) -> BTreeMap<PathBuf, String> {
             let same = first.entry((meta.dev(), meta.ino())).or_insert_with(|| inside.clone()).clone();
             let same = if meta.is_dir() { PathBuf::new() } else { same };
             let facts = (meta.mode(), meta.uid(), meta.gid(), meta.rdev(), meta.mtime());
-            all.insert(inside, format!("{facts:?} {content:?} {:?} {same:?}", xattr(&path, "user.k")));
+            let attributes = ATTRIBUTES.map(|name| if meta.is_symlink() { None } else { xattr(&path, name) });
+            all.insert(inside, format!("{facts:?} {content:?} {attributes:?} {same:?}"));
             if meta.is_dir() {
                 left.push(path);
             }

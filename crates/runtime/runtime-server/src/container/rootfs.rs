@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -23,6 +24,9 @@ const MAX_OPTIONS: usize = 4095;
 /// Who owns a file is changed without a copy of its data; the copies need not be on the disk, as no container outlives the machine.
 const METACOPY: &str = ",metacopy=on,volatile";
 
+/// What helps where overlayfs does not.
+const OTHER_WAY: &str = "`snapshotter = \"native\"` copies images instead";
+
 /// How an image is mounted as a volume (node-and-resources 6.14: read-only, nothing of it is run).
 const DATA: MountFlags =
     MountFlags::RDONLY.union(MountFlags::NOEXEC).union(MountFlags::NOSUID).union(MountFlags::NODEV);
@@ -30,8 +34,8 @@ const DATA: MountFlags =
 /// How a mount of overlayfs went.
 enum Overlay {
     Mounted,
-    /// It is not had here, or not of so many layers, and why.
-    Unfit(String),
+    /// The kernel has none.
+    Missing,
 }
 
 /// Mounts `lowers` (the topmost first) under `folder/upper` on `bundle/rootfs`; its files are given to the `users` of the pod, where it
@@ -50,39 +54,48 @@ pub(crate) fn mount(
     }
     let more = if users.is_some() { METACOPY } else { "" };
     if is_to_be_copied(how, || overlay(lowers, Some((&upper, &work)), more, &target))? {
-        image_store::copy_merged(lowers, &upper).at("copy the image to", &upper)?;
-        mount_bind(&upper, &target).at("mount the copy on", &target)?;
+        copy(lowers, &upper, MountFlags::empty(), &target)?;
     }
     users.map_or(Ok(()), |range| owners::give(&target, range))
 }
 
 /// Mounts `lowers` (the topmost first) on an empty folder, to be read only: it is data, of which nothing is run. Who may mount cannot make it
-/// writable, either: there is no layer to be written. A copy, which is made in `copy`, is this container's alone.
-pub(crate) fn mount_read_only(how: Snapshotter, lowers: &[PathBuf], copy: &Path, target: &Path) -> Done<()> {
+/// writable, either: there is no layer to be written. A copy, which is made in the folder `to`, they can make writable: it is this container's alone.
+pub(crate) fn mount_read_only(how: Snapshotter, lowers: &[PathBuf], to: &Path, target: &Path) -> Done<()> {
     let mounted = || match lowers {
         // overlayfs wants two at least.
         [only] => overlay(&[only.clone(), target.to_owned()], None, "", target),
         _ => overlay(lowers, None, "", target),
     };
     if is_to_be_copied(how, mounted)? {
-        fs::create_dir_all(copy).at("mkdir", copy)?;
-        image_store::copy_merged(lowers, copy).at("copy the image to", copy)?;
-        mount_bind(copy, target).at("mount the copy on", target)?;
-        mount_remount(target, MountFlags::BIND | DATA, c"").at("mount read-only", target)?;
+        fs::create_dir_all(to).at("mkdir", to)?;
+        copy(lowers, to, DATA, target)?;
     }
     Ok(())
 }
 
-/// Whether layers have to be copied, as overlayfs is not to show them or cannot.
+/// Mounts a copy that is made in an empty folder. Not with the flags that the folder's disk is mounted with: overlayfs has none of them either.
+fn copy(lowers: &[PathBuf], to: &Path, flags: MountFlags, target: &Path) -> Done<()> {
+    // As the root of a layer, whatever the umask is.
+    fs::set_permissions(to, fs::Permissions::from_mode(0o755)).at("chmod", to)?;
+    image_store::copy_merged(lowers, to).at("copy the image to", to)?;
+    mount_bind(to, target).at("mount the copy on", target)?;
+    mount_remount(target, MountFlags::BIND | flags, c"").at("remount", target)
+}
+
+/// Whether layers have to be copied, as overlayfs is not to show them or is not there.
 fn is_to_be_copied(how: Snapshotter, mounted: impl FnOnce() -> Done<Overlay>) -> Done<bool> {
     static TOLD: Once = Once::new();
     if how == Snapshotter::Native {
         return Ok(true);
     }
-    let Overlay::Unfit(why) = mounted()? else { return Ok(false) };
-    let tell = || tracing::warn!(why, "overlayfs cannot show an image: it is copied for each container (told once)");
-    TOLD.call_once(tell);
-    Ok(true)
+    match mounted()? {
+        Overlay::Mounted => Ok(false),
+        Overlay::Missing => {
+            TOLD.call_once(|| tracing::warn!("this kernel has no overlayfs: images are copied for each container"));
+            Ok(true)
+        }
+    }
 }
 
 /// Unmounts the root file system of a bundle, if it is mounted.
@@ -95,7 +108,10 @@ fn overlay(lowers: &[PathBuf], upper: Option<(&Path, &Path)>, more: &str, target
     let folder = common_folder(lowers);
     let options = options(lowers, folder, upper, more).map_err(RuntimeError::Refused)?;
     if options.len() > MAX_OPTIONS {
-        return Ok(Overlay::Unfit(format!("{} layers do not fit into one mount", lowers.len())));
+        let many = lowers.len();
+        return Err(RuntimeError::Refused(format!(
+            "{many} layers do not fit into one mount of overlayfs; {OTHER_WAY}"
+        )));
     }
     let options = std::ffi::CString::new(options).map_err(io::Error::from).at("mount", target)?;
     let flags = if upper.is_none() { DATA } else { MountFlags::empty() };
@@ -111,14 +127,20 @@ fn overlay(lowers: &[PathBuf], upper: Option<(&Path, &Path)>, more: &str, target
     };
     match done {
         Ok(()) => Ok(Overlay::Mounted),
-        Err(e) if is_unfit(&e) => Ok(Overlay::Unfit(e.to_string())),
-        Err(e) => Err(e).at("mount overlay on", target),
+        Err(e) => failed(e, target),
     }
 }
 
-/// The kernel has no overlayfs, or it takes no layers on this disk, or not these options.
-fn is_unfit(e: &io::Error) -> bool {
-    matches!(Errno::from_io_error(e), Some(Errno::NODEV | Errno::INVAL | Errno::OPNOTSUPP))
+/// Of a kernel without overlayfs all images are copied. What else it objects to is told: somebody has to choose.
+fn failed(e: io::Error, target: &Path) -> Done<Overlay> {
+    match Errno::from_io_error(&e) {
+        Some(Errno::NODEV) => Ok(Overlay::Missing),
+        Some(Errno::INVAL | Errno::OPNOTSUPP) => {
+            let at = target.display();
+            Err(RuntimeError::Refused(format!("overlayfs does not take this image or disk for {at}: {e}; {OTHER_WAY}")))
+        }
+        _ => Err(e).at("mount overlay on", target),
+    }
 }
 
 /// rustix deprecates its safe call, as leaving a shared table of files is unsound; that flag is not the one here.
@@ -238,8 +260,11 @@ mod tests {
             fs::write(lower.join(format!("of-{n}")), "old").expect("file");
         }
         let range = IdRange { container_id: 0, host_id: 700_000, length: 65_536 };
-        let cases = [(Snapshotter::Native, &many[..2], None), (Snapshotter::Overlayfs, &many, Some(range))];
-        for (n, (how, lowers, users)) in cases.into_iter().enumerate() {
+        let too_many = mount(Snapshotter::Overlayfs, &many, None, &dir.path().join("c"), &dir.path().join("b"));
+        let told = too_many.expect_err("a page of options").to_string();
+        assert!(told.contains("80 layers do not fit") && told.contains(OTHER_WAY), "{told}");
+        let how = Snapshotter::Native;
+        for (n, (lowers, users)) in [(&many[..2], None), (&many, Some(range))].into_iter().enumerate() {
             let (folder, bundle) = (dir.path().join(format!("c{n}")), dir.path().join(format!("b{n}")));
             mount(how, lowers, users, &folder, &bundle).expect("mounted");
             let file = bundle.join(NAME).join("of-1");
@@ -251,14 +276,28 @@ mod tests {
             mount_read_only(how, lowers, &copy, &data).expect("mounted");
             let refused = fs::write(data.join("of-1"), "new").map_err(|e| e.kind());
             let shown = fs::read_dir(&data).expect("readable").count();
+            // Who may mount can write to the copy, and to nothing else.
+            rustix::mount::mount_remount(&data, MountFlags::BIND, c"").expect("a mount that is theirs");
+            fs::write(data.join("of-1"), "theirs").expect("writable");
             LinuxMounts.unmount(&data).expect("unmounted");
             unmount(&bundle).expect("unmounted");
             written.expect("writable");
-            assert_eq!((seen, owner.expect("there")), (lowers.len(), users.map_or(0, |r| r.host_id)), "{how:?}");
-            assert_eq!((shown, refused), (lowers.len(), Err(io::ErrorKind::ReadOnlyFilesystem)), "{how:?}");
+            assert_eq!((seen, owner.expect("there")), (lowers.len(), users.map_or(0, |r| r.host_id)));
+            assert_eq!((shown, refused), (lowers.len(), Err(io::ErrorKind::ReadOnlyFilesystem)));
             assert_eq!(fs::read_to_string(folder.join("upper/of-1")).expect("what was written stays"), "new");
             assert_eq!(fs::read_to_string(many[1].join("of-1")).expect("file"), "old", "the layer is as before");
         }
+    }
+
+    #[test]
+    fn what_overlayfs_objects_to_is_told_and_only_where_there_is_none_are_images_copied() {
+        let said = |errno: Errno| failed(errno.into(), Path::new("/t")).map(|o| matches!(o, Overlay::Missing));
+        assert!(matches!(said(Errno::NODEV), Ok(true)));
+        for errno in [Errno::INVAL, Errno::OPNOTSUPP] {
+            assert!(said(errno).expect_err("told").to_string().ends_with(OTHER_WAY));
+        }
+        let full = said(Errno::NOSPC).expect_err("told").to_string();
+        assert!(full.starts_with("mount overlay on /t: No space left"), "{full}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::images::{ImageError, ImageView, Images};
 use crate::runtime::Runtime;
 
 /// Folder of a bundle in which each is mounted, by its number among the mounts of the config.
-const FOLDER: &str = "images";
+pub(crate) const FOLDER: &str = "images";
 
 /// Images that mounts of a config stand for, by number.
 #[derive(Debug, Default)]
