@@ -268,6 +268,23 @@ impl Bed {
     }
 }
 
+/// Ends what runs in a container's cgroup, whose supervisor is gone, and removes it: processes take a moment to be gone.
+fn clear(cgroup: &Path) {
+    let (_never, wait) = std::sync::mpsc::channel::<()>();
+    for _ in 0..200 {
+        let pids = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+        for pid in pids.lines().filter_map(|pid| rustix::process::Pid::from_raw(pid.parse().ok()?)) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        match fs::remove_dir(cgroup) {
+            Err(e) if e.kind() == std::io::ErrorKind::ResourceBusy => {
+                let _ = wait.recv_timeout(Duration::from_millis(10));
+            }
+            _ => return,
+        }
+    }
+}
+
 impl Drop for Bed {
     fn drop(&mut self) {
         if let Some(mut server) = self.server.take() {
@@ -290,7 +307,7 @@ impl Drop for Bed {
         for controller in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
             let parent = controller.path().join(&self.cgroup[1..]);
             for below in fs::read_dir(&parent).into_iter().flatten().flatten().filter(|e| e.path().is_dir()) {
-                let _ = fs::remove_dir(below.path());
+                clear(&below.path());
             }
             let _ = fs::remove_dir(parent);
         }
