@@ -119,9 +119,7 @@ impl OwnRuntime {
             Some(folder) => Arc::new(DirectoryImages::new(folder)),
             None => {
                 let root = self.options.root.join("images");
-                let (at, hosts) = (root.clone(), self.hosts_dir.clone());
-                // All layers are looked at: not on a thread that serves.
-                let opened = tokio::task::spawn_blocking(move || StoreImages::open(&at, Some(hosts))).await?;
+                let opened = StoreImages::open(root.clone(), Some(self.hosts_dir.clone())).await;
                 Arc::new(opened.with_context(|| format!("the images in {}", root.display()))?)
             }
         };

@@ -29,10 +29,13 @@ impl StoreImages {
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn open(root: &std::path::Path, hosts: Option<PathBuf>) -> Result<Self, StoreError> {
-        let store = ImageStore::open(root)?;
+    pub async fn open(root: PathBuf, hosts: Option<PathBuf>) -> Result<Self, RuntimeError> {
+        let blocking = Blocking::new();
+        // All layers are looked at.
+        let open = move || ImageStore::open(&root).map_err(|e| RuntimeError::Refused(chain(&e)));
+        let store = blocking.run(Class::Images, open).await?;
         let settings = Settings { hosts_dir: hosts, ..Settings::default() };
-        Ok(Self { puller: Puller::new(store.clone(), settings), store, blocking: Blocking::new() })
+        Ok(Self { puller: Puller::new(store.clone(), settings), store, blocking })
     }
 
     async fn wait_for<T: Send + 'static>(
