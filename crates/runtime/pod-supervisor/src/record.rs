@@ -52,6 +52,13 @@ impl NamespacePlan {
         self.network || self.ipc || self.uts || self.pid || self.users()
     }
 
+    /// Who the root of a pod with users of its own is on the node: user and group.
+    #[must_use]
+    pub fn root(&self) -> Option<(u32, u32)> {
+        let of = |ranges: &[IdRange]| ranges.iter().find(|r| r.container_id == 0 && r.length > 0).map(|r| r.host_id);
+        of(&self.uids).zip(of(&self.gids))
+    }
+
     /// Whether the pod has users of its own.
     #[must_use]
     pub fn users(&self) -> bool {

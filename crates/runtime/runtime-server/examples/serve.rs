@@ -1,5 +1,6 @@
 //! The server of this crate's tests: `serve FOLDER BOSUN_POD`, with images in `FOLDER/images` and, where they are there, networks
-//! of `FOLDER/net.d` (plugins in `FOLDER/plugins` go before the machine's) and, of `FOLDER/runtime.toml`, handlers, `oci-runtime-only` and `snapshotter`. For everything else there is `bosun runtime`.
+//! of `FOLDER/net.d` (plugins in `FOLDER/plugins` go before the machine's) and, of `FOLDER/runtime.toml`, handlers, `oci-runtime-only` and `snapshotter`. The environment's `OCI_RUNTIME`
+//! is taken for the machine's runc. For everything else there is `bosun runtime`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         root: dir.join("lib"),
         run: dir.join("run"),
         listen: dir.join("cri.sock"),
-        oci_runtime: "/usr/sbin/runc".into(),
+        oci_runtime: std::env::var_os("OCI_RUNTIME").map_or_else(|| "/usr/sbin/runc".into(), PathBuf::from),
         oci_runtime_only: file.oci_runtime_only.unwrap_or_default(),
         handlers: file.handlers,
         supervisor,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FileType, Gid, Uid, fchown, fstat};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::record::PodPlan;
@@ -22,6 +23,20 @@ pub(super) struct Streams {
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
+}
+
+impl Streams {
+    /// Gives pipes to the root of a pod that has users of its own: of nobody it knows, none of its programs could open them anew, as
+    /// `/dev/stdout` is. The OCI runtime gives them on to who a container runs as.
+    pub(super) fn give(&self, root: Option<(u32, u32)>) -> io::Result<()> {
+        let Some((uid, gid)) = root else { return Ok(()) };
+        for fd in [&self.stdin, &self.stdout, &self.stderr].into_iter().flatten() {
+            if FileType::from_raw_mode(fstat(fd)?.st_mode) == FileType::Fifo {
+                fchown(fd, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A call under way.
@@ -111,7 +126,26 @@ pub(super) fn read_pid(file: &Path) -> io::Result<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::last_error;
+    use super::*;
+
+    #[test]
+    fn pipes_are_given_to_the_root_of_a_pod_and_devices_stay() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can give files away");
+            return;
+        }
+        let null = || fs::File::open("/dev/null").expect("null").into();
+        let (reader, writer) = rustix::pipe::pipe().expect("pipe");
+        let before = fs::metadata("/dev/null").map(|m| std::os::unix::fs::MetadataExt::uid(&m)).expect("null");
+        let streams = Streams { stdin: Some(null()), stdout: Some(writer), stderr: None };
+        let owner = || fstat(&reader).map(|facts| (facts.st_uid, facts.st_gid)).expect("pipe");
+        let own = owner();
+        streams.give(None).expect("nothing to do");
+        assert_eq!(owner(), own);
+        streams.give(Some((700_000, 800_000))).expect("given");
+        assert_eq!(owner(), (700_000, 800_000));
+        assert_eq!(fs::metadata("/dev/null").map(|m| std::os::unix::fs::MetadataExt::uid(&m)).expect("null"), before);
+    }
 
     #[test]
     fn the_runtimes_last_error_is_told() {

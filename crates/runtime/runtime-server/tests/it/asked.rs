@@ -160,13 +160,17 @@ async fn a_pod_has_users_of_its_own_or_is_told_why_not() {
         return;
     }
     let pod = made.expect("sandbox");
-    let mut inside = container("main", "cat /proc/self/uid_map; id -u; touch /new && ls -ln /new /bin/busybox");
+    let mut inside = container(
+        "main",
+        "cat /proc/self/uid_map; id -u; touch /new && ls -ln /new /bin/busybox; echo again > /proc/self/fd/1",
+    );
     let context = inside.linux.as_mut().and_then(|l| l.security_context.as_mut()).expect("context");
     context.namespace_options.as_mut().expect("options").userns_options = Some(users);
     let id = running(&mut client, &pod, inside).await;
     assert_eq!(exited(&mut client, &id).await.exit_code, 0);
     let lines = bed.lines("p", "main").join("\n");
     assert!(lines.contains("700000") && lines.contains("stdout F 0\n"), "{lines}");
+    assert!(lines.contains("stdout F again"), "a stream that is opened anew: {lines}");
     assert_eq!(lines.matches(" 0        0 ").count(), 2, "old and new files are root's: {lines}");
     remove_pod(&mut client, &pod).await.expect("removed");
     assert_eq!(bed.remains(), Vec::<String>::new());
