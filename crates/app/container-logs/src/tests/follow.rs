@@ -74,7 +74,7 @@ async fn a_container_that_ended_before_is_read_to_its_end() {
 #[test]
 fn without_events_the_file_is_looked_at_all_the_same() {
     testing::run(1, async |kernel| {
-        let rig = Rig::on(&kernel, FolderWatch::blind()).await;
+        let rig = Rig::on(&kernel, FolderWatch::blind());
         rig.write(&line("one"));
         let mut follower = Follower::new(rig.ask_here("?follow=true", 1 << 16).await);
         follower.until("one\n").await;

@@ -34,7 +34,8 @@ pub(super) struct Rig {
     pub(super) dir: tempfile::TempDir,
     pub(super) fake: FakeRuntime,
     pub(super) deps: Deps,
-    address: SocketAddr,
+    /// Where it is asked over a socket.
+    address: Option<SocketAddr>,
 }
 
 pub(super) fn line(text: &str) -> String {
@@ -65,11 +66,15 @@ impl Rig {
     }
 
     pub(super) async fn with(watch: FolderWatch) -> Self {
-        Self::on(&Kernel::new(KernelConfig::default()), watch).await
+        let mut rig = Self::on(&Kernel::new(KernelConfig::default()), watch);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        rig.address = Some(listener.local_addr().unwrap());
+        tokio::spawn(axum::serve(listener, router(rig.deps.clone())).into_future());
+        rig
     }
 
-    /// On a paused clock, too: then [`Rig::ask_here`] is the way to ask.
-    pub(super) async fn on(kernel: &Kernel, watch: FolderWatch) -> Self {
+    /// On a paused clock, too: then there are no sockets, and [`Rig::ask_here`] is the way to ask.
+    pub(super) fn on(kernel: &Kernel, watch: FolderWatch) -> Self {
         let fake = FakeRuntime::default();
         let wiring = Wiring::default();
         let deps = Deps {
@@ -80,10 +85,7 @@ impl Rig {
             watch,
             settings: Settings { split_streams: true },
         };
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(axum::serve(listener, router(deps.clone())).into_future());
-        let rig = Self { dir: tempfile::tempdir().unwrap(), fake, deps, address, wiring };
+        let rig = Self { dir: tempfile::tempdir().unwrap(), fake, deps, address: None, wiring };
         rig.status(r#""containerID":"fake://now","state":{"running":{}},"lastState":{"terminated":{"exitCode":1,"containerID":"fake://before"}}"#);
         rig.observe(ContainerState::Running);
         rig
@@ -124,7 +126,7 @@ impl Rig {
     }
 
     pub(super) async fn request(&self, method: &str, path: &str) -> hyper::Response<Incoming> {
-        send(TcpStream::connect(self.address).await.unwrap(), method, path).await
+        send(TcpStream::connect(self.address.expect("a rig with a socket")).await.unwrap(), method, path).await
     }
 
     /// Answer to a request for the log.

@@ -37,7 +37,7 @@ fn clients_that_do_not_read_cost_little() {
     const LINES: usize = 8 * 1024 * 1024 / 230;
     const PIPE: usize = 16 * 1024;
     testing::run(1, async |kernel| {
-        let rig = Rig::on(&kernel, FolderWatch::blind()).await;
+        let rig = Rig::on(&kernel, FolderWatch::blind());
         rig.write(&big(LINES));
         let mut clients = Vec::new();
         for _ in 0..40 {
