@@ -8,8 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt,
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, lgetxattr, lsetxattr,
-    mknodat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, Uid, XattrFlags, chmodat, chownat, lgetxattr, lsetxattr, mknodat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -176,7 +175,8 @@ impl Copy<'_> {
             chmodat(CWD, &to, Mode::from_raw_mode(facts.mode()), AtFlags::empty())?;
             copy_access(from, &to)?;
         }
-        set_times(&to, facts)
+        let times = settle::times(facts.mtime(), facts.mtime_nsec());
+        Ok(utimensat(CWD, &to, &times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 }
 
@@ -207,11 +207,4 @@ fn copy_access(from: &Path, to: &Path) -> io::Result<()> {
 /// Of a directory.
 fn copy_properties(from: &Path, to: &Path) -> io::Result<()> {
     Ok(settle::copy(&File::open(from)?, &File::open(to)?)?)
-}
-
-fn set_times(path: &Path, facts: &Metadata) -> io::Result<()> {
-    let nanoseconds = i64::from(u32::try_from(facts.mtime_nsec()).unwrap_or(0));
-    let at = Timespec { tv_sec: facts.mtime(), tv_nsec: nanoseconds };
-    let times = Timestamps { last_access: at, last_modification: at };
-    Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }

@@ -86,10 +86,13 @@ pub(crate) fn copy(from: &impl AsFd, to: &impl AsFd) -> Result<(), Errno> {
         let length = fgetxattr(from, name.as_str(), &mut value)?;
         fsetxattr(to, name.as_str(), &value[..length], XattrFlags::empty())?;
     }
-    let time = |seconds: i64, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
-    let nanoseconds = i64::try_from(is.st_mtime_nsec).unwrap_or(0);
-    let at = time(is.st_mtime, nanoseconds);
-    futimens(to, &Timestamps { last_access: at, last_modification: at })
+    futimens(to, &times(is.st_mtime, i64::try_from(is.st_mtime_nsec).unwrap_or(0)))
+}
+
+/// Read and changed at that time.
+pub(crate) fn times(seconds: i64, nanoseconds: i64) -> Timestamps {
+    let at = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    Timestamps { last_access: at, last_modification: at }
 }
 
 /// Names of what unpacking sets, so neither labels nor overlayfs' own.

@@ -128,7 +128,6 @@ impl Supervisor {
         let pid_file = self.run.join(format!("pid{number}"));
         let (id, bundle) = (plan.id.clone(), plan.bundle.clone());
         let (container, streams) = Container::prepare(plan, &self.run, number)?;
-        streams.give(self.plan.namespaces.root())?;
         let console = container.console.as_ref().map(|(_, path)| path.clone());
         let mut args = words(&["run", "--detach", "--bundle"]);
         args.extend([bundle.as_os_str(), OsStr::new("--pid-file"), pid_file.as_os_str()]);
@@ -155,7 +154,6 @@ impl Supervisor {
         let pid_file = self.run.join(format!("pid{}", self.next));
         let mut fds = fds.into_iter();
         let streams = Streams { stdin: fds.next(), stdout: fds.next(), stderr: fds.next() };
-        streams.give(self.plan.namespaces.root())?;
         let mut args = words(&["exec", "--detach", "--pid-file"]);
         args.extend([pid_file.as_os_str(), OsStr::new("--process"), process.as_os_str()]);
         args.extend(console.into_iter().flat_map(|path| [OsStr::new("--console-socket"), path.as_os_str()]));

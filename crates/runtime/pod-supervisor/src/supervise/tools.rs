@@ -28,7 +28,7 @@ pub(super) struct Streams {
 impl Streams {
     /// Gives pipes to the root of a pod that has users of its own: of nobody it knows, none of its programs could open them anew, as
     /// `/dev/stdout` is. The OCI runtime gives them on to who a container runs as.
-    pub(super) fn give(&self, root: Option<(u32, u32)>) -> io::Result<()> {
+    fn give(&self, root: Option<(u32, u32)>) -> io::Result<()> {
         let Some((uid, gid)) = root else { return Ok(()) };
         for fd in [&self.stdin, &self.stdout, &self.stderr].into_iter().flatten() {
             if FileType::from_raw_mode(fstat(fd)?.st_mode) == FileType::Fifo {
@@ -58,6 +58,7 @@ impl Tool {
         args: &[&std::ffi::OsStr],
         streams: Streams,
     ) -> io::Result<Self> {
+        streams.give(plan.namespaces.root())?;
         let log = run.join(format!("{name}.log"));
         let mut command = Command::new(&plan.runtime);
         command.arg("--root").arg(&plan.runtime_root).arg("--log").arg(&log).args(["--log-format", "json"]);

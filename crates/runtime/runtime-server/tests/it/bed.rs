@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cri_api::v1;
+use host_linux::LinuxCgroups;
+use ports::host::CgroupFs;
 use runtime_server::cri::image_service_client::ImageServiceClient;
 use runtime_server::cri::runtime_service_client::RuntimeServiceClient;
 use tonic::transport::{Channel, Endpoint};
@@ -268,23 +270,6 @@ impl Bed {
     }
 }
 
-/// Ends what runs in a container's cgroup, whose supervisor is gone, and removes it: processes take a moment to be gone.
-fn clear(cgroup: &Path) {
-    let (_never, wait) = std::sync::mpsc::channel::<()>();
-    for _ in 0..200 {
-        let pids = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
-        for pid in pids.lines().filter_map(|pid| rustix::process::Pid::from_raw(pid.parse().ok()?)) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
-        match fs::remove_dir(cgroup) {
-            Err(e) if e.kind() == std::io::ErrorKind::ResourceBusy => {
-                let _ = wait.recv_timeout(Duration::from_millis(10));
-            }
-            _ => return,
-        }
-    }
-}
-
 impl Drop for Bed {
     fn drop(&mut self) {
         if let Some(mut server) = self.server.take() {
@@ -304,12 +289,9 @@ impl Drop for Bed {
         for at in mounts.lines().filter_map(|l| l.split(' ').nth(1)).filter(|at| at.starts_with(&here)) {
             let _ = rustix::mount::unmount(at, rustix::mount::UnmountFlags::DETACH);
         }
-        for controller in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
-            let parent = controller.path().join(&self.cgroup[1..]);
-            for below in fs::read_dir(&parent).into_iter().flatten().flatten().filter(|e| e.path().is_dir()) {
-                clear(&below.path());
-            }
-            let _ = fs::remove_dir(parent);
+        // Also what runs in a container whose supervisor is gone.
+        if let Err(e) = LinuxCgroups::detect().and_then(|cgroups| cgroups.remove(&self.cgroup)) {
+            eprintln!("{} stays: {e}", self.cgroup);
         }
     }
 }
