@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
+use crate::built;
 use crate::workspace::{self, Program};
 
 mod mutants;
@@ -71,6 +72,9 @@ pub(crate) struct Args {
     /// Builds without optimisation, which takes less time; the node is then about six times slower.
     #[arg(long)]
     debug: bool,
+    /// Takes the program that `cargo xtask test` has built, as with `--debug`.
+    #[arg(long, conflicts_with_all = ["mutants", "debug"])]
+    built: bool,
     /// `json`: a line of JSON for each scenario, and one for all.
     #[arg(short, long, value_parser = ["json", "text"], default_value = "text")]
     output: String,
@@ -100,8 +104,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(if enough { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let folder = workspace::target_dir()?;
-    workspace::run("cargo", &[&["build"], PROGRAM.arguments().as_slice(), &["--profile", profile]].concat())?;
-    let program = folder.join(if args.debug { "debug" } else { "sim" }).join("scenario");
+    let program = if args.built {
+        built::program(PROGRAM.name)?
+    } else {
+        workspace::run("cargo", &[&["build"], PROGRAM.arguments().as_slice(), &["--profile", profile]].concat())?;
+        folder.join(if args.debug { "debug" } else { "sim" }).join(PROGRAM.name)
+    };
     let (first, end) = match (args.seed, args.seeds) {
         (Some(seed), _) => (seed, Some(seed + 1)),
         (_, Some((first, end))) => (first, Some(end)),

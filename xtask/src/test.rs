@@ -20,6 +20,9 @@ const CLUSTERS: &str = "2";
 /// End-to-end tests that run on bosun's own runtime, too; `cargo xtask e2e --embedded` has all.
 const EMBEDDED: [&str; 2] = ["embedded::", "lifecycle::"];
 
+/// Minutes of scenarios by chance; the first ones are among the fast tests.
+const SIMULATED: [&str; 4] = ["--minutes", "5", "--from", "9"];
+
 /// Power cuts of the guest.
 const CUTS: &str = "1";
 
@@ -143,6 +146,11 @@ fn slow_steps(steps: &Steps, args: &Args) {
     // Told twice: the control plane is there, and so is the image of guests; or neither will be, which the steps that need them say.
     let (ready, wait) = mpsc::channel();
     std::thread::scope(|scope| {
+        let simulation = scope.spawn(|| {
+            steps.beside("simulation", "does a node in memory keep its promises, whatever happens to it?", &|log| {
+                slow(log, &[&[&["sim", "--built"], &SIMULATED[..]].concat()])
+            });
+        });
         let beside = scope.spawn(move || {
             steps.beside("control-plane", "can a control plane be built for the cluster?", &|log| {
                 slow(log, &[&["setup", "--cluster"]])
@@ -186,8 +194,10 @@ fn slow_steps(steps: &Steps, args: &Args) {
         if !beside.is_finished() {
             println!("\n=== waiting for what runs beside");
         }
-        if beside.join().is_err() {
-            steps.step("beside", "did what runs beside come to its end?", &|_| bail!("it panicked"));
+        for run in [simulation, beside] {
+            if run.join().is_err() {
+                steps.step("beside", "did what runs beside come to its end?", &|_| bail!("it panicked"));
+            }
         }
     });
     steps.step("fuzz", "does a little fuzzing of each target find anything?", &|log| {

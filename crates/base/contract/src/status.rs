@@ -13,7 +13,7 @@ pub struct SetPodStatus {
     /// The pod as its worker sees it (static pods: the static pod, not the mirror).
     pub pod: Arc<Pod>,
     /// Its status.
-    pub status: PodStatus,
+    pub status: Arc<PodStatus>,
 }
 /// The pod is torn down: close every container state that is still open and mark the status finished (pod-lifecycle 9.9).
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -46,7 +46,7 @@ fn listen(wiring: &Wiring, words: &Words) {
     hear(wiring, words, |m: &ExpectVolumes| format!("expect {}", model::pod::uid(&m.pod)));
     let board = wiring.clone();
     hear(wiring, words, move |m: &SetPodStatus| {
-        let row = StatusEntry { status: Arc::new(m.status.clone()), finished: false, ..status_row(&m.pod, "") };
+        let row = StatusEntry { status: m.status.clone(), finished: false, ..status_row(&m.pod, "") };
         board.put(model::pod::uid(&m.pod), row);
         let text = |of: &Option<String>| of.clone().unwrap_or_default();
         format!("status {} {}: {}", model::pod::uid(&m.pod), text(&m.status.reason), text(&m.status.message))

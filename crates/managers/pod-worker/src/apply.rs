@@ -26,7 +26,7 @@ impl Job {
         &mut self,
         plan: &PodPlan,
         observed: Arc<PodObservation>,
-        status: PodStatus,
+        status: &PodStatus,
         cgroup_parent: &str,
         mounted: Arc<MountedVolumes>,
     ) -> Result<bool, Failure> {
@@ -40,19 +40,21 @@ impl Job {
         let groups = mounted.supplemental_groups.clone();
         let creates = plan.create_sandbox.is_some() && !self.stop_asked();
         let built = self.sandbox_config(plan.sandbox.attempt, creates, cgroup_parent, &groups).await;
-        let Some((sandbox, sandbox_config)) = self.sandbox(plan, built, &status).await? else {
+        let Some((sandbox, sandbox_config)) = self.sandbox(plan, built, status).await? else {
             return Ok(true);
         };
         if plan.starts().next().is_none() {
             self.resize(&plan.resize, &sandbox).await?;
             return Ok(true);
         }
-        let fresh = if plan.create_sandbox.is_some() {
-            self.observe(false).await.map_err(|e| Failure::new(format!("Unable to get pod sandbox status: {e}")))?
+        let (fresh, pod_ips) = if plan.create_sandbox.is_some() {
+            let fresh = self.observe(false).await;
+            let fresh = fresh.map_err(|e| Failure::new(format!("Unable to get pod sandbox status: {e}")))?;
+            let status = self.generate(&fresh, false);
+            (fresh, pod_ips(&status))
         } else {
-            observed
+            (observed, pod_ips(status))
         };
-        let pod_ips = pod_ips(&self.generate(&fresh, false));
         let pull_secrets = self.pull_secrets().await;
         let images = self.image_volumes(&sandbox_config, &pull_secrets).await;
         let volumes = PodVolumes { mounted, images };

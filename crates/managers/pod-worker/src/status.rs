@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use contract::probe::PodProbes;
 use contract::runtime::RuntimeInfo;
@@ -108,9 +109,9 @@ impl Job {
     }
 
     /// Hands a status to StatusManager; it must get there before the step goes on.
-    pub(crate) async fn publish(&self, status: PodStatus) -> Result<(), Failure> {
-        self.note_status(&status);
-        let set = SetPodStatus { pod: self.pod.clone(), status };
+    pub(crate) async fn publish(&self, status: impl Into<Arc<PodStatus>>) -> Result<(), Failure> {
+        let set = SetPodStatus { pod: self.pod.clone(), status: status.into() };
+        self.note_status(&set.status);
         self.ask(set).await.map_err(|e| Failure::new(format!("status manager: {e}")))
     }
 }

@@ -85,7 +85,7 @@ impl Job {
             self.memo.record.started_ns = self.now().0;
         }
         self.note_resize(&observed).await;
-        let status = self.generate(&observed, false);
+        let status = Arc::new(self.generate(&observed, false));
         self.keep_counts(&status).await;
         let terminal = model::pod::is_terminal_phase(status.phase.as_deref());
         if terminal && status.reason.as_deref() == Some(pod_status::reasons::DEADLINE_EXCEEDED) {
@@ -117,7 +117,7 @@ impl Job {
         let plan = self.plan(&observed, pod_status::restarting_all(&status));
         self.note_plan(&plan);
         self.effects.hit("planned").await;
-        let outcome = self.apply(&plan, observed.clone(), status, &cgroup_parent, mounted).await;
+        let outcome = self.apply(&plan, observed.clone(), &status, &cgroup_parent, mounted).await;
         self.remove_superseded(&observed).await;
         if outcome? {
             return Ok(Synced::Acted);

@@ -1,5 +1,7 @@
 //! SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod (pod-lifecycle 3.2 to 3.4).
 
+use std::sync::Arc;
+
 use contract::cgroup::RemovePodCgroup;
 use contract::pod_worker::KillRequest;
 use contract::probe::StopProbes;
@@ -106,7 +108,7 @@ impl Job {
         self.stage.set("the runtime to tell how containers ended");
         self.effects.hit("before clean up").await;
         let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
-        let status = self.ended(self.generate(&observed, true), kill);
+        let status = Arc::new(self.ended(self.generate(&observed, true), kill));
         self.stage.set("its status to be taken");
         self.publish(status.clone()).await?;
         self.during(What::CleanUp, "", self.give_back()).await?;

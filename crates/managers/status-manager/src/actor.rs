@@ -105,7 +105,7 @@ impl Handler<SetPodStatus> for StatusManager {
     type Result = ();
 
     fn handle(&mut self, SetPodStatus { pod, status }: SetPodStatus, ctx: &mut Ctx<Self>) {
-        let outcome = self.statuses.set(&pod, status, now(ctx));
+        let outcome = self.statuses.set(&pod, Arc::unwrap_or_clone(status), now(ctx));
         self.conclude(&pod, outcome, ctx);
     }
 }

@@ -38,7 +38,7 @@ fn spawn(kernel: &Kernel) -> (Wiring, ActorRef<StatusManager>) {
 }
 
 async fn set(wiring: &Wiring, uid: &str, ip: &str) -> Result<(), AskError> {
-    wiring.ask(SetPodStatus { pod: pod(uid), status: status(ip) }).await
+    wiring.ask(SetPodStatus { pod: pod(uid), status: status(ip).into() }).await
 }
 
 fn row(wiring: &Wiring, uid: &str) -> Arc<StatusEntry> {
@@ -147,7 +147,7 @@ fn an_illegal_transition_changes_nothing_on_the_board() {
         let mut never = (*pod("u1")).clone();
         never.spec.as_mut().unwrap().restart_policy = Some("Never".into());
         let never = Arc::new(never);
-        let send = |status| wiring.ask(SetPodStatus { pod: never.clone(), status });
+        let send = |status| wiring.ask(SetPodStatus { pod: never.clone(), status: Arc::new(status) });
         let mut ended = status("10.0.0.1");
         let state = json!({"terminated": {"exitCode": 0}});
         ended.container_statuses.as_mut().unwrap()[0].state = serde_json::from_value(state).unwrap();

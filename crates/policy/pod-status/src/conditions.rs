@@ -102,8 +102,8 @@ fn resize_conditions(input: &StatusInput<'_>, base: &PodStatus) -> impl Iterator
 }
 
 /// Init statuses, then regular ones.
-pub(crate) fn all_statuses(status: &PodStatus) -> Vec<ContainerStatus> {
-    status.init_container_statuses.iter().chain(&status.container_statuses).flatten().cloned().collect()
+pub(crate) fn all_statuses(status: &PodStatus) -> Vec<&ContainerStatus> {
+    status.init_container_statuses.iter().chain(&status.container_statuses).flatten().collect()
 }
 
 /// The time of the last change of a condition's verdict: kept while it says the same as before.
@@ -163,7 +163,7 @@ struct Short<'a> {
 }
 
 impl<'a> Short<'a> {
-    fn check(&mut self, container: &'a Container, all: &[ContainerStatus], good: impl Fn(&ContainerStatus) -> bool) {
+    fn check(&mut self, container: &'a Container, all: &[&ContainerStatus], good: impl Fn(&ContainerStatus) -> bool) {
         match all.iter().find(|s| s.name == container.name) {
             None => self.unknown.push(&container.name),
             Some(status) if !good(status) => self.short.push(&container.name),
@@ -182,7 +182,7 @@ impl<'a> Short<'a> {
     }
 }
 
-fn initialized(p: &Pod, statuses: &[ContainerStatus], phase: &str, was: bool) -> PodCondition {
+fn initialized(p: &Pod, statuses: &[&ContainerStatus], phase: &str, was: bool) -> PodCondition {
     let inits = pod::init_containers(p);
     if statuses.is_empty() && !inits.is_empty() {
         return verdict(ty::INITIALIZED, false, "UnknownContainerStatuses", "");
@@ -196,7 +196,7 @@ fn initialized(p: &Pod, statuses: &[ContainerStatus], phase: &str, was: bool) ->
         return verdict(ty::INITIALIZED, true, "PodCompleted", "");
     }
     let regular = pod::regular_containers(p);
-    let began = |s: &&ContainerStatus| is_running(s) || ended(s).is_some();
+    let began = |s: &&&ContainerStatus| is_running(s) || ended(s).is_some();
     let any_began = statuses.iter().filter(began).any(|s| regular.iter().any(|c| c.name == s.name));
     let message = short.message("incomplete");
     if any_began || message.is_empty() || was {
@@ -205,7 +205,7 @@ fn initialized(p: &Pod, statuses: &[ContainerStatus], phase: &str, was: bool) ->
     verdict(ty::INITIALIZED, false, "ContainersNotInitialized", &message)
 }
 
-pub(crate) fn containers_ready(p: &Pod, statuses: &[ContainerStatus], phase: &str) -> PodCondition {
+pub(crate) fn containers_ready(p: &Pod, statuses: &[&ContainerStatus], phase: &str) -> PodCondition {
     let type_ = ty::CONTAINERS_READY;
     if statuses.is_empty() {
         return verdict(type_, false, "UnknownContainerStatuses", "");
@@ -232,7 +232,7 @@ pub(crate) fn terminal(type_: &str, phase: &str) -> PodCondition {
 }
 
 /// `conditions`: those that readiness gates may name.
-pub(crate) fn ready(p: &Pod, statuses: &[ContainerStatus], phase: &str, conditions: &[PodCondition]) -> PodCondition {
+pub(crate) fn ready(p: &Pod, statuses: &[&ContainerStatus], phase: &str, conditions: &[PodCondition]) -> PodCondition {
     let containers = containers_ready(p, statuses, phase);
     if containers.status != "True" {
         return PodCondition { type_: ty::READY.to_owned(), ..containers };

@@ -34,14 +34,16 @@ pub(crate) fn apply(input: &StatusInput<'_>, base: &PodStatus, status: &mut PodS
             }
         }
     }
-    status.pod_ip = ips.first().map(IpAddr::to_string);
-    status.pod_ips = (!ips.is_empty()).then(|| ips.iter().map(|ip| PodIP { ip: ip.to_string() }).collect());
+    let ips: Vec<PodIP> = ips.iter().map(|ip| PodIP { ip: ip.to_string() }).collect();
+    status.pod_ip = ips.first().map(|first| first.ip.clone());
+    status.pod_ips = (!ips.is_empty()).then_some(ips);
     if input.host_ips.is_empty() {
         status.host_ip.clone_from(&base.host_ip);
         status.host_ips.clone_from(&base.host_ips);
     } else {
-        status.host_ip = input.host_ips.first().map(IpAddr::to_string);
-        status.host_ips = Some(input.host_ips.iter().take(2).map(|ip| HostIP { ip: ip.to_string() }).collect());
+        let ips: Vec<HostIP> = input.host_ips.iter().take(2).map(|ip| HostIP { ip: ip.to_string() }).collect();
+        status.host_ip = ips.first().map(|first| first.ip.clone());
+        status.host_ips = Some(ips);
     }
 }
 

@@ -34,6 +34,5 @@ mod testing;
 pub use conditions::{is_owned_condition, is_shared_condition, needs_new_sandbox};
 pub use generate::{active_deadline_left, generate};
 pub use input::{ContainerVerdicts, ProbeFacts, ResizeFacts, StatusInput, WaitingReason};
-pub use phase::phase;
 pub use probes::readiness_to_trigger;
 pub use restart_all::restarting_all;

@@ -31,17 +31,17 @@ struct Counts {
 ///
 /// `restart_all`: the gate RestartAllContainersOnContainerExits. `is_terminal`: no container will be started any more. `has_current_regular`: some regular container exists in the
 /// current sandbox.
-#[must_use]
-pub fn phase(
+pub(crate) fn phase(
     pod: &Pod,
-    statuses: &[ContainerStatus],
+    statuses: &[&ContainerStatus],
     restart_all: bool,
     is_terminal: bool,
     has_current_regular: bool,
 ) -> &'static str {
+    let status_of = |container: &Container| statuses.iter().copied().find(|s| s.name == container.name);
     let mut counts = Counts { restart_all, ..Counts::default() };
     for container in pod::init_containers(pod) {
-        let status = statuses.iter().find(|s| s.name == container.name);
+        let status = status_of(container);
         if pod::is_sidecar(container) {
             counts.add_sidecar(status);
         } else {
@@ -49,7 +49,7 @@ pub fn phase(
         }
     }
     for container in pod::regular_containers(pod) {
-        counts.add_regular(pod, container, statuses.iter().find(|s| s.name == container.name));
+        counts.add_regular(pod, container, status_of(container));
     }
     counts.decide(is_terminal && !pod::is_static(pod), has_current_regular)
 }

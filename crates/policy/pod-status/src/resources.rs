@@ -27,8 +27,13 @@ pub(crate) struct Figures {
 /// one, and no request for the smallest shares.
 pub(crate) fn of_pod(pod: &Pod, actuated: &BTreeMap<String, Amounts>, has_run: bool) -> Figures {
     let allocated = resources::pod_requests(pod);
-    let pod = &*in_force(pod, actuated);
-    let (mut requests, mut limits) = (resources::pod_requests(pod), resources::pod_limits(pod));
+    let pod = in_force(pod, actuated);
+    let mut requests = match &pod {
+        Cow::Borrowed(_) => allocated.clone(),
+        Cow::Owned(pod) => resources::pod_requests(pod),
+    };
+    let pod = &*pod;
+    let mut limits = resources::pod_limits(pod);
     if has_run {
         requests.retain(|name, q| match name.as_str() {
             CPU => shares(q.milli_value()) > MIN_SHARES || resources::pod_level_request(pod, CPU).is_some(),

@@ -112,6 +112,8 @@ struct Script {
     network_ready: bool,
     events: EventTrouble,
     close_streams: bool,
+    /// Lists that are still to lack every other sandbox or container.
+    partial_lists: u32,
     exit_lag: Duration,
     files: Option<MemFs>,
     stream_url: Option<String>,
@@ -179,6 +181,7 @@ impl FakeRuntime {
             network_ready: true,
             events: EventTrouble::None,
             close_streams: false,
+            partial_lists: 0,
             exit_lag: Duration::ZERO,
             files: None,
             stream_url: None,
@@ -337,6 +340,11 @@ impl FakeRuntime {
         lock(&self.inner.script).events = trouble;
     }
 
+    /// Has so many lists lack every other sandbox or container.
+    pub fn shorten_lists(&self, times: u32) {
+        lock(&self.inner.script).partial_lists = times;
+    }
+
     /// Ends CRI event streams as soon as they are opened, as CRI-O does without `enable_pod_events`.
     pub fn close_event_streams(&self, close: bool) {
         lock(&self.inner.script).close_streams = close;
@@ -355,6 +363,7 @@ impl FakeRuntime {
     /// Ends all faults. Calls that hang go on hanging; those that are held up go on.
     pub fn clear_faults(&self) {
         lock(&self.inner.faults).clear();
+        self.shorten_lists(0);
         self.inner.released.notify_waiters();
     }
 

@@ -300,6 +300,7 @@ impl Maker {
             7 => RuntimeTrouble::Disconnect,
             8 => RuntimeTrouble::Down,
             9 => [RuntimeTrouble::NoNetwork, RuntimeTrouble::Forget][self.rng.usize(0..2)].clone(),
+            10 => RuntimeTrouble::Partial { times },
             _ => {
                 let all = [RuntimeTrouble::Mute, RuntimeTrouble::Twice, RuntimeTrouble::Tardy, RuntimeTrouble::Reorder];
                 all[self.rng.usize(0..4)].clone()

@@ -51,7 +51,8 @@ struct Request {
 #[derive(Default)]
 struct Sum {
     seeds: u64,
-    failed: u64,
+    /// Those that broke a rule.
+    failed: Vec<u64>,
     simulated: Duration,
     steps: BTreeMap<&'static str, u64>,
     points: BTreeMap<String, u64>,
@@ -63,8 +64,8 @@ fn main() -> ExitCode {
     let text = std::env::args().nth(1).unwrap_or_default();
     let run = serde_json::from_str::<Request>(&text).map_err(|e| format!("no request: {e}")).and_then(|r| run(&r));
     match run {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(e) => {
             let _ = writeln!(std::io::stderr(), "error: {e}");
             ExitCode::from(2)
@@ -72,8 +73,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Plays all; how many scenarios have a fault.
-fn run(request: &Request) -> Result<u64, String> {
+/// Plays all; whether no scenario has a fault.
+fn run(request: &Request) -> Result<bool, String> {
     let begun = Instant::now();
     let mut sum = Sum::default();
     if let Some(file) = &request.replay {
@@ -93,13 +94,13 @@ fn run(request: &Request) -> Result<u64, String> {
         }
         let mut seed = request.first;
         let has_time = || request.seconds.is_none_or(|s| begun.elapsed() < Duration::from_secs(s));
-        while request.end.is_none_or(|end| seed < end) && has_time() && !(request.stop && sum.failed > 0) {
+        while request.end.is_none_or(|end| seed < end) && has_time() && (!request.stop || sum.failed.is_empty()) {
             one(request, &generate(seed, mix), &mut sum)?;
             seed += 1;
         }
     }
     tell(request, &sum, begun.elapsed());
-    Ok(sum.failed)
+    Ok(sum.failed.is_empty())
 }
 
 fn one(request: &Request, scenario: &Scenario, sum: &mut Sum) -> Result<(), String> {
@@ -131,7 +132,7 @@ fn one(request: &Request, scenario: &Scenario, sum: &mut Sum) -> Result<(), Stri
         }
         return Ok(());
     };
-    sum.failed += 1;
+    sum.failed.push(scenario.seed);
     let short = match request.shrink {
         Some(seconds) => {
             let same = |s: &Scenario| play(s, false).findings.first().is_some_and(|f| f.checker == first.checker);
@@ -195,7 +196,7 @@ fn tell(request: &Request, sum: &Sum, took: Duration) {
     let per_minute = hours / (took.as_secs_f64() / 60.0);
     if request.json {
         let told = json!({
-            "seeds": sum.seeds, "failed": sum.failed, "nodeHours": hours, "nodeHoursPerMinute": per_minute,
+            "seeds": sum.seeds, "failed": sum.failed.len(), "nodeHours": hours, "nodeHoursPerMinute": per_minute,
             "steps": sum.steps, "points": sum.points, "decisions": sum.coverage,
         });
         return say(&told.to_string());
@@ -203,7 +204,7 @@ fn tell(request: &Request, sum: &Sum, took: Duration) {
     say(&format!(
         "{} scenarios, {} with a fault; {hours:.1} hours of a node in {:.1} s: {per_minute:.1} per minute",
         sum.seeds,
-        sum.failed,
+        sum.failed.len(),
         took.as_secs_f64()
     ));
     let steps: Vec<String> = sum.steps.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
@@ -219,6 +220,10 @@ fn tell(request: &Request, sum: &Sum, took: Duration) {
     ));
     if !never.is_empty() {
         say(&format!("never taken: {}", never.join(", ")));
+    }
+    if !sum.failed.is_empty() {
+        let seeds: Vec<String> = sum.failed.iter().map(u64::to_string).collect();
+        say(&format!("broken: {}", seeds.join(", ")));
     }
 }
 

@@ -218,6 +218,11 @@ pub enum RuntimeTrouble {
         /// How many.
         times: u32,
     },
+    /// Lists lack every other sandbox or container, though all are there.
+    Partial {
+        /// How many.
+        times: u32,
+    },
     /// All connections break.
     Disconnect,
     /// It is away.

@@ -21,7 +21,7 @@ fn set_status(uid: &PodUid, reason: &str) -> SetPodStatus {
     pod.metadata.uid = Some(uid.to_string());
     pod.metadata.name = Some(uid.to_string());
     let status = PodStatus { phase: Some("Pending".into()), reason: Some(reason.to_owned()), ..PodStatus::default() };
-    SetPodStatus { pod: pod.into(), status }
+    SetPodStatus { pod: pod.into(), status: status.into() }
 }
 
 #[test]

@@ -188,7 +188,7 @@ impl PodManager {
         let (Some(pod), Some((reason, message))) = (self.desired.pod(uid), self.admission.rejection(uid)) else {
             return;
         };
-        let status = pod_status::patch::rejected(pod, reason, message);
+        let status = pod_status::patch::rejected(pod, reason, message).into();
         if let Err(e) = self.tools.crew.tell(SetPodStatus { pod: pod.clone(), status }) {
             tracing::warn!(%uid, error = %e, "status of the rejected pod is not stored yet, next round tries again");
         }

@@ -49,7 +49,8 @@ impl PodManager {
         self.note_actuated(ctx);
         let ready = self.all_sources_ready();
         let (scope, strays) = self.scope();
-        for chore in chores(&self.situation(&scope, strays)) {
+        let chores = if scope.is_empty() { Vec::new() } else { chores(&self.situation(&scope, strays)) };
+        for chore in chores {
             self.housekeeping.attention.keep_open(chore.uid().clone());
             // Before all sources have delivered only the desired pods are served; nothing unknown is touched.
             if ready || chore.is_for_desired() {

@@ -21,6 +21,11 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
+    /// Whether nothing changed, and nothing is left to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Scope::Of(uids) if uids.is_empty())
+    }
+
     /// The rows of these pods.
     pub(crate) fn rows<V: Send + Sync + 'static>(&self, board: &BoardReader<PodUid, V>) -> BTreeMap<PodUid, Arc<V>> {
         match self {

@@ -137,9 +137,9 @@ answers! {
         let ready = m.status.conditions.iter().flatten().find(|c| c.type_ == "Ready");
         let line = format!("status {} ready={}", m.status.phase.as_deref().unwrap_or_default(),
             ready.map(|c| c.status.clone()).unwrap_or_default());
-        crew.with(|w| w.statuses.push(m.status.clone()));
+        crew.with(|w| w.statuses.push((*m.status).clone()));
         crew.say(line);
-        crew.post(m.status, false);
+        crew.post(Arc::unwrap_or_clone(m.status), false);
     };
     TerminatePod => (), |crew, _m| {
         crew.say("finished");

@@ -84,8 +84,9 @@ impl RuntimeClient {
     }
 
     fn inspection(&self, uid: &PodUid, request: &Request) -> Inspection {
-        let known = self.rows.get(uid).into_iter().flat_map(|row| &row.pod.containers);
-        let ended = known.filter(|c| c.state == ContainerState::Exited);
+        let known = self.rows.get(uid).map(|row| &*row.pod);
+        let containers = || known.into_iter().flat_map(|pod| &pod.containers);
+        let ended = containers().filter(|c| c.state == ContainerState::Exited);
         let mut inspection = Inspection {
             uid: uid.clone(),
             scope: request.scope.clone(),
@@ -94,6 +95,11 @@ impl RuntimeClient {
             carried: request.carried.clone(),
             messages: ended.map(|c| (c.id.to_string(), c.message.clone())).collect(),
         };
+        if request.scope != Scope::Named {
+            // A list may lack what is there: nothing is gone unless the runtime says so when it is asked for it by its id.
+            inspection.sandboxes = known.into_iter().flat_map(|pod| &pod.sandboxes).map(|s| s.id.to_string()).collect();
+            inspection.containers = containers().map(|c| (c.id.to_string(), c.sandbox.clone())).collect();
+        }
         for id in request.ids.keys() {
             match self.index.sandbox(id) {
                 Some(None) => inspection.sandboxes.push(id.clone()),

@@ -86,6 +86,34 @@ fn all_tiers_end_in_the_same_view() {
     }
 }
 
+/// A runtime that tells a part only would else have containers started twice.
+#[test]
+fn what_a_list_lacks_is_gone_only_if_it_is_not_found_by_its_id() {
+    for (tier, features) in tiers() {
+        rig(features, |r| async move {
+            let (_, app) = r.run("web").await;
+            r.run("other").await;
+            sleep(secs(2)).await;
+            let seen = || r.wiring.board::<Observed>().snapshot().into_values().map(|row| (*row.pod).clone());
+            let before: Vec<PodObservation> = seen().collect();
+            for times in 1..9 {
+                r.fake.shorten_lists(times);
+                r.wiring.ask(Relist).await.unwrap().unwrap();
+                assert_eq!(seen().collect::<Vec<_>>(), before, "{tier:?}: {times} lists");
+                let _ = r.observe("web", true).await.unwrap();
+                assert_eq!(seen().collect::<Vec<_>>(), before, "{tier:?}: {times} lists");
+            }
+            r.fake.shorten_lists(0);
+            r.fake.mute_events(true);
+            let remove = v1::RemoveContainerRequest { container_id: app.to_string() };
+            r.fake.client().remove_container(remove).await.unwrap();
+            r.fake.shorten_lists(2);
+            r.wiring.ask(Relist).await.unwrap().unwrap();
+            assert!(r.observe("web", false).await.unwrap().containers.is_empty(), "{tier:?}");
+        });
+    }
+}
+
 #[test]
 fn an_exit_is_seen_at_once_where_there_are_events_and_within_a_relist_where_there_are_none() {
     for (tier, features) in tiers() {

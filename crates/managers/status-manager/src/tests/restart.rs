@@ -42,7 +42,7 @@ fn a_start_time_that_was_not_known_at_first_stays_the_apis() {
         // As for a static pod, or one from the pod store: the worker has no status of the API to go on from.
         let mut bare = (*p).clone();
         bare.status = None;
-        let set = contract::status::SetPodStatus { pod: Arc::new(bare), status: status("Ready") };
+        let set = contract::status::SetPodStatus { pod: Arc::new(bare), status: status("Ready").into() };
         rig.worker(&p, WorkerPhase::Syncing);
         rig.wiring.ask(set).await.unwrap();
         rig.work().await;

@@ -101,7 +101,7 @@ impl Rig {
     /// A worker says what became of its pod.
     pub(super) async fn set(&self, made: &Pod, status: PodStatus) {
         let pod = self.desired(made);
-        self.wiring.ask(SetPodStatus { pod, status }).await.expect("the status is taken");
+        self.wiring.ask(SetPodStatus { pod, status: status.into() }).await.expect("the status is taken");
     }
 
     pub(super) async fn terminate(&self, made: &Pod) {

@@ -85,8 +85,8 @@ fn initialized_rows() {
 #[test]
 fn initialized_lists_unknown_before_incomplete() {
     let p = with_inits();
-    let some = vec![container("i R - 0"), container("a W - 0")];
-    let shown = initialized(&p, &some, "Pending", false).message.unwrap();
+    let some = [container("i R - 0"), container("a W - 0")];
+    let shown = initialized(&p, &some.each_ref(), "Pending", false).message.unwrap();
     assert_eq!(shown, "containers with unknown status: [s], containers with incomplete status: [i]");
     assert_eq!(initialized(&p, &[], "Pending", false).reason.as_deref(), Some("UnknownContainerStatuses"));
 }
@@ -112,7 +112,7 @@ fn containers_ready_rows() {
         assert_eq!(show_condition(&status, ty::READY), expected, "{name}: Ready says the same");
     }
     assert_eq!(containers_ready(&two(), &[], "Pending").reason.as_deref(), Some("UnknownContainerStatuses"));
-    let partly = containers_ready(&two(), &[container("a W - 0")], "Pending").message.unwrap();
+    let partly = containers_ready(&two(), &[&container("a W - 0")], "Pending").message.unwrap();
     assert_eq!(partly, "containers with unknown status: [b], containers with unready status: [a]");
 }
 

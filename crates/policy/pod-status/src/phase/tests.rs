@@ -3,6 +3,10 @@ use serde_json::json;
 use super::*;
 use crate::testing::*;
 
+fn phase(pod: &Pod, all: &[ContainerStatus], restart_all: bool, terminal: bool, current: bool) -> &'static str {
+    super::phase(pod, &all.iter().collect::<Vec<_>>(), restart_all, terminal, current)
+}
+
 /// i: plain init, s: sidecar, a and b: regular.
 fn full(policy: &str) -> Pod {
     pod(json!({"restartPolicy": policy,

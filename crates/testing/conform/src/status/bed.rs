@@ -25,7 +25,7 @@ impl Bed {
     }
 
     pub(super) async fn set(&self, pod: &Arc<Pod>, status: PodStatus) -> Outcome {
-        self.stage.ask(SetPodStatus { pod: pod.clone(), status }).await
+        self.stage.ask(SetPodStatus { pod: pod.clone(), status: status.into() }).await
     }
 
     pub(super) async fn terminate(&self, pod: &Arc<Pod>) -> Outcome {

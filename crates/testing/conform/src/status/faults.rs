@@ -136,7 +136,7 @@ async fn crash_in_a_call(bed: Bed) -> Outcome {
     bed.set(&pod, running("10.0.0.1")).await?;
     let before = bed.row(&pod)?.version;
     let mark = bed.stage.mark();
-    let set = SetPodStatus { pod: pod.clone(), status: unready("10.0.0.2") };
+    let set = SetPodStatus { pod: pod.clone(), status: unready("10.0.0.2").into() };
     let (set, crashed) = join(bed.stage.ask(set), bed.stage.crash()).await;
     set.and(crashed)?;
     bed.set(&pod, unready("10.0.0.2")).await?;

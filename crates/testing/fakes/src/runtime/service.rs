@@ -71,18 +71,26 @@ impl Inner {
         Ok(v1::PodSandboxStatusResponse { status, ..Default::default() })
     }
 
+    /// All of these, or every other one.
+    fn listed<T>(&self, all: impl Iterator<Item = T>) -> Vec<T> {
+        let partial = &mut lock(&self.script).partial_lists;
+        let left = *partial as usize;
+        *partial = partial.saturating_sub(1);
+        if left == 0 { all.collect() } else { all.skip(left % 2).step_by(2).collect() }
+    }
+
     fn list_sandboxes(&self, filter: Option<v1::PodSandboxFilter>) -> v1::ListPodSandboxResponse {
         let filter = filter.unwrap_or_default();
         let state = lock(&self.state);
         let matching = state.sandboxes.values().filter(|s| sandbox_matches(s, &filter));
-        v1::ListPodSandboxResponse { items: matching.map(FakeSandbox::to_list).collect() }
+        v1::ListPodSandboxResponse { items: self.listed(matching.map(FakeSandbox::to_list)) }
     }
 
     fn list_containers(&self, filter: Option<v1::ContainerFilter>) -> v1::ListContainersResponse {
         let filter = filter.unwrap_or_default();
         let state = lock(&self.state);
         let matching = state.containers.values().filter(|c| container_matches(c, &filter));
-        v1::ListContainersResponse { containers: matching.map(FakeContainer::to_list).collect() }
+        v1::ListContainersResponse { containers: self.listed(matching.map(FakeContainer::to_list)) }
     }
 
     fn container_status(&self, id: &str) -> Result<v1::ContainerStatusResponse, Status> {

@@ -99,6 +99,8 @@ impl Stage {
         self.boots_at = None;
         claims::serve(&self.node);
         if !std::mem::replace(&mut self.is_up, true) {
+            // What a daemon's first list lacks it cannot know of.
+            self.node.world.runtime.shorten_lists(0);
             self.node.boot();
             self.observer.follow_boards(&self.node);
             self.observer.note(Fact::Up);

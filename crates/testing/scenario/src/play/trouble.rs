@@ -66,6 +66,7 @@ pub(super) fn runtime(node: &SimNode, trouble: &RuntimeTrouble) {
         RuntimeTrouble::Hang { rpc, times } => some(rpc, FaultKind::Hang, *times),
         RuntimeTrouble::Slow { rpc, times } => some(rpc, FaultKind::Delay(SLOW_CALL), *times),
         RuntimeTrouble::Late { rpc, times } => some(rpc, FaultKind::Late(LATE_CALL), *times),
+        RuntimeTrouble::Partial { times } => runtime.shorten_lists(*times),
         RuntimeTrouble::Disconnect => runtime.disconnect(),
         RuntimeTrouble::Down => runtime.down(),
         // Whoever knows the containers does it.
