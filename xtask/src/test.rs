@@ -143,7 +143,6 @@ fn slow_steps(steps: &Steps, args: &Args) {
         Ok(Outcome::Passed)
     };
     let unfit = testbed::unfit_processor();
-    // Told twice: the control plane is there, and so is the image of guests; or neither will be, which the steps that need them say.
     let (ready, wait) = mpsc::channel();
     std::thread::scope(|scope| {
         let simulation = scope.spawn(|| {
@@ -151,28 +150,7 @@ fn slow_steps(steps: &Steps, args: &Args) {
                 slow(log, &[&[&["sim", "--built"], &SIMULATED[..]].concat()])
             });
         });
-        let beside = scope.spawn(move || {
-            steps.beside("control-plane", "can a control plane be built for the cluster?", &|log| {
-                slow(log, &[&["setup", "--cluster"]])
-            });
-            let _ = ready.send(());
-            if unfit.is_none() {
-                steps.beside("guest-image", "can an image be built for guests?", &|log| {
-                    slow(log, &[&["guest", "image"]])
-                });
-            }
-            let _ = ready.send(());
-            if !args.fast {
-                steps.beside("doc", EXAMPLES, &doctests);
-                steps.beside("clippy", LINTS, &clippy);
-            }
-            steps.beside(
-                "cgroups-rs",
-                "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?",
-                &cgroups_rs,
-            );
-            steps.beside("fuzz-build", "do the targets of fuzzing build?", &|log| slow(log, &[&["fuzz", "--no-run"]]));
-        });
+        let beside = scope.spawn(move || builds(steps, &slow, args.fast, unfit, &ready));
         steps.step("e2e", "does it run pods on a real containerd?", &|log| {
             slow(log, &[&["setup"], &["e2e", "--built"]])
         });
@@ -203,6 +181,32 @@ fn slow_steps(steps: &Steps, args: &Args) {
     steps.step("fuzz", "does a little fuzzing of each target find anything?", &|log| {
         slow(log, &[&["fuzz", "--seconds", FUZZED]])
     });
+}
+
+/// Runs one of this program's own commands after the other, unless all that is slow is left out.
+type Slow<'a> = dyn Fn(&Log, &[&[&str]]) -> anyhow::Result<Outcome> + Sync + 'a;
+
+/// What builds for itself alone, one after the other. `ready` is told twice: the control plane is there, and so is the image of guests; or neither will be,
+/// which the steps that need them say.
+fn builds(steps: &Steps, slow: &Slow<'_>, is_fast: bool, unfit: Option<&'static str>, ready: &mpsc::Sender<()>) {
+    steps.beside("control-plane", "can a control plane be built for the cluster?", &|log| {
+        slow(log, &[&["setup", "--cluster"]])
+    });
+    let _ = ready.send(());
+    if unfit.is_none() {
+        steps.beside("guest-image", "can an image be built for guests?", &|log| slow(log, &[&["guest", "image"]]));
+    }
+    let _ = ready.send(());
+    if !is_fast {
+        steps.beside("doc", EXAMPLES, &doctests);
+        steps.beside("clippy", LINTS, &clippy);
+    }
+    steps.beside(
+        "cgroups-rs",
+        "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?",
+        &cgroups_rs,
+    );
+    steps.beside("fuzz-build", "do the targets of fuzzing build?", &|log| slow(log, &[&["fuzz", "--no-run"]]));
 }
 
 /// Notes what was built in a folder, so that it can be run while cargo builds something else.

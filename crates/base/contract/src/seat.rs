@@ -92,6 +92,13 @@ impl Seat {
         self.tally.fared()
     }
 
+    /// Messages with an ask that is open though its answer was due, and for how long it was: none, unless whoever asked is not
+    /// polled any more.
+    #[must_use]
+    pub fn overdue(&self) -> Vec<(&'static str, Duration)> {
+        self.tally.overdue()
+    }
+
     /// Messages that are remembered.
     #[must_use]
     pub fn remembered(&self) -> usize {
@@ -148,7 +155,7 @@ impl Seat {
         let shown = self.shadow.load().as_ref().and_then(|shadow| shadow.ask(&message, deadline));
         let answer = loop {
             let taken = self.taken.load(Ordering::SeqCst);
-            let open = self.tally.open(M::NAME);
+            let open = self.tally.open(M::NAME, until);
             let left = until.map_or(deadline, |until| until.saturating_duration_since(self.clock.now()));
             let answer = inlet.ask(message.clone(), left).await;
             if let Some(open) = open {

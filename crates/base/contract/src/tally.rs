@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use actor::{AskError, Clock};
 use model::fared::Fared;
@@ -19,8 +20,8 @@ pub(crate) struct Tally {
 #[derive(Debug, Default)]
 struct Counts {
     fared: Fared,
-    /// Asks that are not answered yet, by number.
-    open: BTreeMap<u64, Instant>,
+    /// Asks that are not answered yet, by number: since when, and until when they may be open.
+    open: BTreeMap<u64, (Instant, Option<Instant>)>,
     next: u64,
 }
 
@@ -42,13 +43,14 @@ impl Tally {
         Tally { clock: clock.clone(), by_message }
     }
 
-    pub(crate) fn open(&self, message: &'static str) -> Option<Open<'_>> {
+    /// `until`: when the answer is due.
+    pub(crate) fn open(&self, message: &'static str, until: Option<Instant>) -> Option<Open<'_>> {
         let counts = self.by_message.get(message)?;
         let since = self.clock.now();
         let mut now = locked(counts);
         now.next += 1;
         let number = now.next;
-        now.open.insert(number, since);
+        now.open.insert(number, (since, until));
         Some(Open { counts, number, since })
     }
 
@@ -57,10 +59,20 @@ impl Tally {
         let of = |counts: &Mutex<Counts>| {
             let now = locked(counts);
             let mut fared = now.fared.clone();
-            fared.oldest = now.open.values().min().map(Instant::elapsed);
+            fared.oldest = now.open.values().map(|(since, _)| since).min().map(Instant::elapsed);
             fared
         };
         self.by_message.iter().map(|(message, counts)| (*message, of(counts))).collect()
+    }
+
+    /// Messages with an ask that is open though its answer was due, and for how long it was.
+    pub(crate) fn overdue(&self) -> Vec<(&'static str, Duration)> {
+        let now = self.clock.now();
+        let late = |counts: &Mutex<Counts>| {
+            let due = locked(counts).open.values().filter_map(|(_, until)| *until).min()?;
+            Some(now.saturating_duration_since(due)).filter(|late| !late.is_zero())
+        };
+        self.by_message.iter().filter_map(|(message, counts)| Some((*message, late(counts)?))).collect()
     }
 
     /// What is asked from now on is another one's: who waits for the former one counts no more.

@@ -97,6 +97,11 @@ impl Wiring {
         self.place::<R>().get_or_init(|| Arc::new(Seat::of(&R::DECLARATION, clock))).clone()
     }
 
+    /// All seats there are.
+    pub fn seats(&self) -> impl Iterator<Item = &Arc<Seat>> {
+        self.inner.seats.iter().filter_map(OnceLock::get)
+    }
+
     /// Tells the actor that has just been connected what is remembered; answers how many messages it had no room for.
     #[must_use]
     pub fn remind<R: Role>(&self) -> usize {

@@ -143,6 +143,25 @@ fn an_actor_that_dies_in_its_place_is_asked_no_second_time() {
     });
 }
 
+#[test]
+fn an_ask_that_nobody_polls_is_overdue_from_its_deadline_on() {
+    run(7, |kernel| async move {
+        let wiring = Wiring::default();
+        let seat = wiring.seat::<ProbeManager>(kernel.clock());
+        let (_silent, heard_of) = probes(&kernel, &wiring, true);
+        let overdue = || wiring.seats().flat_map(|seat| seat.overdue()).collect::<Vec<_>>();
+        let mut ask = Box::pin(wiring.ask_within(start("u1"), Duration::from_secs(10)));
+        assert!(ask.as_mut().now_or_never().is_none());
+        spin_until("it has it", || !heard(&heard_of).is_empty()).await;
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        assert_eq!(overdue(), []);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(matches!(overdue()[..], [("StartProbes", late)] if late.as_secs() == 2), "{:?}", overdue());
+        assert!(matches!(ask.await, Err(AskError::Timeout { .. })));
+        assert_eq!((overdue(), seat.fared()["StartProbes"].expired), (Vec::new(), 1));
+    });
+}
+
 #[derive(Default)]
 struct Notes {
     answered: Mutex<Vec<Answered>>,

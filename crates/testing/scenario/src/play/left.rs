@@ -1,6 +1,7 @@
-//! What should not be left once a node is at rest, where checkers do not see it: boards, mailboxes, journal, folders.
+//! What should not be left once a node is at rest, where checkers do not see it: boards, mailboxes, asks, journal, folders.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use contract::pod_manager::DesiredPod;
 use contract::pod_worker::WorkerState;
@@ -13,6 +14,8 @@ use sim::{DISK, NODE_NAME};
 use super::apply::Stage;
 use super::claims;
 
+/// How long after its deadline an ask may be open: its asker has to be polled.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Messages that may wait at an actor while nothing happens: those of one moment.
 const MAILBOX: usize = 32;
 
@@ -38,6 +41,11 @@ pub(super) fn of(stage: &Stage) -> Vec<String> {
     }
     for a in node.kernel.directory().actors().iter().filter(|a| a.mailbox_depth > MAILBOX) {
         left.push(format!("{} messages at {}", a.mailbox_depth, a.name));
+    }
+    for (message, late) in node.wiring().seats().flat_map(|seat| seat.overdue()) {
+        if late > PATIENCE {
+            left.push(format!("an ask that nobody answers, {} s after its deadline: {message}", late.as_secs()));
+        }
     }
     let lines = node.world.journal.keys("worker/").unwrap_or_default();
     // What a refused pod left when it ran before goes with it.
