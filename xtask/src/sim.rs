@@ -72,7 +72,7 @@ pub(crate) struct Args {
     /// Builds without optimisation, which takes less time; the node is then about six times slower.
     #[arg(long)]
     debug: bool,
-    /// Takes the program that `cargo xtask test` has built, as with `--debug`.
+    /// Takes the program that `cargo xtask test` has built, without optimisation, and builds nothing.
     #[arg(long, conflicts_with_all = ["mutants", "debug"])]
     built: bool,
     /// `json`: a line of JSON for each scenario, and one for all.

@@ -26,7 +26,7 @@ pub(crate) enum Scope {
     /// What is named, and nothing else.
     #[default]
     Named,
-    /// Everything, by the ids of a relist that began at this count and time.
+    /// Everything, by the ids of a relist that began at this count and time; as a rule what is named comes on top, all that is known.
     Listed(Listed, u64, Timestamp),
     /// Everything; the inspection lists the ids itself.
     All,

@@ -20,6 +20,8 @@ const EXPECT_TRIES: u32 = 63;
 /// Between failed inspections of one pod.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
+/// After so many failed inspections in a row what lists lack is gone: there are runtimes that have other words than NotFound.
+const DOUBTS: u32 = 3;
 /// Sandboxes whose state events may carry to one inspection; with more of them it lists itself.
 const CARRIED: usize = 8;
 
@@ -152,6 +154,11 @@ impl PodRequests {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.is_settled() && self.waiting.is_empty() && self.starting == 0 && self.ending.is_empty()
+    }
+
+    /// Whether what a list lacks is asked for by its id before it counts as gone.
+    pub(crate) fn doubts_lists(&self) -> bool {
+        self.failures < DOUBTS
     }
 
     pub(crate) fn add(&mut self, request: Request) {

@@ -132,16 +132,20 @@ async fn until_rest(stage: &mut Stage, scenario: &Scenario) {
 async fn come_to_rest(stage: &Stage) {
     let limit = Instant::now() + REST;
     let is_at_rest = || check::is_at_rest(&stage.observer.history()) && left::of(stage).is_empty();
+    let mut expired = 0;
     while Instant::now() < limit {
         sleep(LOOKS).await;
         if is_at_rest() {
+            let before = left::expired(stage);
             sleep(CALM).await;
-            if is_at_rest() {
+            expired = left::expired(stage).saturating_sub(before);
+            if expired == 0 && is_at_rest() {
                 break;
             }
         }
     }
-    for text in left::of(stage) {
+    let unanswered = (expired > 0).then(|| format!("{expired} asks within a minute that nobody answers"));
+    for text in left::of(stage).into_iter().chain(unanswered) {
         stage.observer.note(Fact::Left(text));
     }
 }

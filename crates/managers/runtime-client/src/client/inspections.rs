@@ -95,7 +95,7 @@ impl RuntimeClient {
             carried: request.carried.clone(),
             messages: ended.map(|c| (c.id.to_string(), c.message.clone())).collect(),
         };
-        if request.scope != Scope::Named {
+        if request.scope != Scope::Named && self.requests.get(uid).is_none_or(PodRequests::doubts_lists) {
             // A list may lack what is there: nothing is gone unless the runtime says so when it is asked for it by its id.
             inspection.sandboxes = known.into_iter().flat_map(|pod| &pod.sandboxes).map(|s| s.id.to_string()).collect();
             inspection.containers = containers().map(|c| (c.id.to_string(), c.sandbox.clone())).collect();

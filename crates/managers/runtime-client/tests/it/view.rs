@@ -93,6 +93,7 @@ fn what_a_list_lacks_is_gone_only_if_it_is_not_found_by_its_id() {
         rig(features, |r| async move {
             let (_, app) = r.run("web").await;
             r.run("other").await;
+            r.run("third").await;
             sleep(secs(2)).await;
             let seen = || r.wiring.board::<Observed>().snapshot().into_values().map(|row| (*row.pod).clone());
             let before: Vec<PodObservation> = seen().collect();
@@ -112,6 +113,23 @@ fn what_a_list_lacks_is_gone_only_if_it_is_not_found_by_its_id() {
             assert!(r.observe("web", false).await.unwrap().containers.is_empty(), "{tier:?}");
         });
     }
+}
+
+/// Of docker's own words for what is not there a client makes no NotFound.
+#[test]
+fn where_it_cannot_be_found_out_what_a_list_lacks_is_gone_after_three_looks() {
+    rig(Features::without_events(), |r| async move {
+        let (_, app) = r.run("web").await;
+        sleep(secs(2)).await;
+        let remove = v1::RemoveContainerRequest { container_id: app.to_string() };
+        r.fake.client().remove_container(remove).await.unwrap();
+        r.fake.inject(Fault::error("ContainerStatus", tonic::Code::Unknown, "Error: No such container"));
+        sleep(ms(1500)).await;
+        assert_eq!(r.state("web"), Some(ContainerState::Running), "nobody says that it is gone");
+        sleep(secs(5)).await;
+        assert_eq!(r.state("web"), None);
+        assert!(!r.info().stale);
+    });
 }
 
 #[test]

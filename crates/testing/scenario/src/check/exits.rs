@@ -1,13 +1,14 @@
 //! No exit code is lost: of each container that ended by itself while its pod was wanted, a status says how.
 //!
 //! Of two ends that follow each other while nobody can be told only the last one is in the status, as with a kubelet; ends in
-//! and just after trouble are therefore judged only when they are the last ones of their container.
+//! and just after trouble are therefore judged only when they are the last ones of their container. What the runtime lost before it could be
+//! told nobody can tell.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fakes::runtime::Cause;
 
-use crate::history::{Fact, History, Of, SECOND, is_within};
+use crate::history::{FORGOTTEN, Fact, History, Of, SECOND, is_within};
 
 /// How long the word of an end takes to the API server, at most, when nothing disturbs it.
 const TOLD: i64 = 60 * SECOND;
@@ -19,12 +20,15 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     let mut gone_at: BTreeMap<&str, i64> = BTreeMap::new();
     let mut ends: Vec<(i64, &Of, i32)> = Vec::new();
     let mut last: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    let (mut forgets_at, mut forgotten) = (None, BTreeMap::new());
     for (at, fact) in &history.facts {
         match fact {
             Fact::Ended(of, code, Cause::Itself) if !of.name.is_empty() => {
                 ends.push((*at, of, *code));
                 last.insert((&of.uid, &of.name), &of.id);
             }
+            Fact::Struck(what) if what == FORGOTTEN => forgets_at = Some(*at),
+            Fact::Removed(of) if forgets_at == Some(*at) => drop(forgotten.insert(of.id.as_str(), *at)),
             Fact::Ended(of, ..) => drop(last.insert((&of.uid, &of.name), &of.id)),
             Fact::Status(status) => {
                 for c in &status.containers {
@@ -40,7 +44,8 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
         let judged = !is_within(&spans, *at) && !is_within(&spans, at + TOLD);
         let is_last = last.get(&(of.uid.as_str(), of.name.as_str())) == Some(&of.id.as_str());
         let is_over = at + TOLD < history.end && !gone_at.contains_key(of.pod.as_str());
-        ((judged && alone) || (is_last && is_over)) && !told.contains(&(of.id.as_str(), *code))
+        let could_be_told = forgotten.get(of.id.as_str()).is_none_or(|lost| *lost > at + TOLD);
+        ((judged && alone) || (is_last && is_over)) && could_be_told && !told.contains(&(of.id.as_str(), *code))
     };
     let text = |(at, of, code): (i64, &Of, i32)| (at, format!("no status says that {} ended with {code}", of.label()));
     ends.into_iter().filter(is_lost).map(text).collect()
@@ -48,8 +53,8 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::made::{ended, history, running, shape, started, told, unwanted, wanted};
-    use crate::history::{Fact, ToldContainer};
+    use crate::check::made::{ended, history, of, running, shape, started, told, unwanted, wanted};
+    use crate::history::{FORGOTTEN, Fact, ToldContainer};
 
     fn after(code: i32) -> Fact {
         told("Running", ToldContainer { last: Some(("a0".to_owned(), code)), ..running(1) })
@@ -65,6 +70,17 @@ mod tests {
         let mut gone = begin();
         gone[3] = (10, unwanted());
         assert!(super::check(&history(gone)).is_empty());
+    }
+
+    #[test]
+    fn an_end_that_the_runtime_forgets_at_once_need_not_be_told() {
+        let with = |removed: i64, forgets: bool| {
+            let what = if forgets { FORGOTTEN } else { "something else" };
+            let facts = [(0, wanted(shape())), (1, started(0)), (9, ended(0, 3))];
+            let after = [(removed, Fact::Struck(what.to_owned())), (removed, Fact::Removed(of("a", 0)))];
+            super::check(&history(facts.into_iter().chain(after))).len()
+        };
+        assert_eq!((with(10, true), with(10, false), with(90, true)), (0, 1, 1));
     }
 
     #[test]

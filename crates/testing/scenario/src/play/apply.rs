@@ -99,7 +99,6 @@ impl Stage {
         self.boots_at = None;
         claims::serve(&self.node);
         if !std::mem::replace(&mut self.is_up, true) {
-            // What a daemon's first list lacks it cannot know of.
             self.node.world.runtime.shorten_lists(0);
             self.node.boot();
             self.observer.follow_boards(&self.node);
@@ -177,6 +176,7 @@ impl Stage {
                 trouble::api(&self.node, what);
             }
             Step::Runtime(RuntimeTrouble::Forget) => self.forget(),
+            Step::Runtime(RuntimeTrouble::Partial { times }) => return self.shorten_lists(*times),
             Step::Runtime(what) => {
                 self.observer.note(Fact::Trouble);
                 trouble::runtime(&self.node, what);

@@ -14,10 +14,17 @@ use sim::{DISK, NODE_NAME};
 use super::apply::Stage;
 use super::claims;
 
-/// How long after its deadline an ask may be open: its asker has to be polled.
+/// How long after its deadline an ask may be open: then its asker has to be polled.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Messages that may wait at an actor while nothing happens: those of one moment.
 const MAILBOX: usize = 32;
+
+/// Asks that nobody has answered in time since the daemon began: of roles with a seat all, else those that were never begun with.
+pub(super) fn expired(stage: &Stage) -> u64 {
+    let asked = stage.node.wiring().seats().flat_map(|seat| seat.fared().into_values()).map(|fared| fared.expired);
+    let actors = stage.node.kernel.directory().actors();
+    asked.sum::<u64>() + actors.iter().map(|a| a.expired_asks).sum::<u64>()
+}
 
 pub(super) fn of(stage: &Stage) -> Vec<String> {
     let (node, mut left) = (&stage.node, Vec::new());
@@ -44,7 +51,10 @@ pub(super) fn of(stage: &Stage) -> Vec<String> {
     }
     for (message, late) in node.wiring().seats().flat_map(|seat| seat.overdue()) {
         if late > PATIENCE {
-            left.push(format!("an ask that nobody answers, {} s after its deadline: {message}", late.as_secs()));
+            left.push(format!(
+                "{message} is asked for by somebody who does not look, {} s after the deadline",
+                late.as_secs()
+            ));
         }
     }
     let lines = node.world.journal.keys("worker/").unwrap_or_default();

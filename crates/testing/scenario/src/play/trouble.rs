@@ -66,11 +66,10 @@ pub(super) fn runtime(node: &SimNode, trouble: &RuntimeTrouble) {
         RuntimeTrouble::Hang { rpc, times } => some(rpc, FaultKind::Hang, *times),
         RuntimeTrouble::Slow { rpc, times } => some(rpc, FaultKind::Delay(SLOW_CALL), *times),
         RuntimeTrouble::Late { rpc, times } => some(rpc, FaultKind::Late(LATE_CALL), *times),
-        RuntimeTrouble::Partial { times } => runtime.shorten_lists(*times),
         RuntimeTrouble::Disconnect => runtime.disconnect(),
         RuntimeTrouble::Down => runtime.down(),
-        // Whoever knows the containers does it.
-        RuntimeTrouble::Forget => {}
+        // Whoever knows the containers, and what the daemon knows of them, does these.
+        RuntimeTrouble::Forget | RuntimeTrouble::Partial { .. } => {}
         RuntimeTrouble::Mute => runtime.trouble_events(EventTrouble::Lost),
         RuntimeTrouble::Twice => runtime.trouble_events(EventTrouble::Twice),
         RuntimeTrouble::Tardy => runtime.trouble_events(EventTrouble::Late(SLOW_CALL)),

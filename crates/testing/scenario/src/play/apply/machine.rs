@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use contract::runtime::RuntimeInfo;
 use ports::host::{CgroupFs, Mounter};
 use sim::DISK;
 use tokio::time::Instant;
@@ -48,6 +49,16 @@ impl Stage {
             runtime.lose(&id);
         }
         runtime.disconnect();
+    }
+
+    /// What a daemon's first list lacks it cannot know of: only later ones lack something.
+    pub(super) fn shorten_lists(&self, times: u32) -> bool {
+        if !self.is_up || !self.node.wiring().value::<RuntimeInfo>().get().listed {
+            return false;
+        }
+        self.observer.note(Fact::Trouble);
+        self.node.world.runtime.shorten_lists(times);
+        true
     }
 
     /// A manager gives its place to another one, as `bosun` makes it.
