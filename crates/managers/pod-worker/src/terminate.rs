@@ -59,7 +59,9 @@ impl Job {
     }
 
     fn ended(&self, mut status: PodStatus, kill: &KillRequest) -> PodStatus {
-        let Some((reason, message)) = &kill.reason else { return status };
+        // How one ended that had ended before it was to go stays so.
+        let reason = kill.reason.as_ref().filter(|_| !model::pod::is_terminal(&self.pod));
+        let Some((reason, message)) = reason else { return status };
         let why = match reason.as_str() {
             "Evicted" if kill.own_fault => Some(Disruption::OverLocalStorage(message.clone())),
             "Evicted" => Some(Disruption::Evicted(message.clone())),

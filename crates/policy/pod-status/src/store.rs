@@ -6,7 +6,7 @@ use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use model::{Timestamp, pod, restart};
 
 use crate::conditions::{is_owned_condition, is_shared_condition, transition_time};
-use crate::containers::{ended, whole_seconds};
+use crate::containers::{bare_id, ended, is_running, whole_seconds};
 use crate::generate::observed_generation;
 
 #[cfg(test)]
@@ -23,7 +23,7 @@ pub struct IllegalTransition {
 }
 
 /// Refuses a status in which a container leaves the terminated state though the restart rules forbid it. Such a status
-/// comes from a bug or from stale data; showing it would make controllers count a finished pod as running.
+/// comes from a bug or from stale data; showing it would make controllers count a finished pod as running. What runs as another instance is no stale data.
 pub fn check_transition(pod: &Pod, old: &PodStatus, new: &PodStatus) -> Result<(), IllegalTransition> {
     if pod::restart_policy(pod) == pod::RestartPolicy::Always || restart::may_restart_all(pod) {
         return Ok(());
@@ -39,7 +39,9 @@ pub fn check_transition(pod: &Pod, old: &PodStatus, new: &PodStatus) -> Result<(
             if container.is_some_and(|c| restart::restarts_after_exit(pod, c, end.exit_code, true)) {
                 continue;
             }
-            if new.iter().flatten().any(|s| s.name == before.name && ended(s).is_none()) {
+            // One that the runtime lost, and that runs anew, does run.
+            let runs_anew = |s: &ContainerStatus| is_running(s) && bare_id(s) != bare_id(before);
+            if new.iter().flatten().any(|s| s.name == before.name && ended(s).is_none() && !runs_anew(s)) {
                 return Err(IllegalTransition { container: before.name.clone() });
             }
         }

@@ -63,7 +63,7 @@ pub fn check(history: &History) -> Vec<Finding> {
 
 /// Whether the node is at rest, as far as `history` goes.
 pub(crate) fn is_at_rest(history: &History) -> bool {
-    rest::open(history).is_empty()
+    rest::open(history).is_empty() && truth::open(history).is_empty()
 }
 
 #[cfg(test)]

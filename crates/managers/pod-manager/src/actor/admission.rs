@@ -164,7 +164,14 @@ impl PodManager {
     pub(super) fn is_active(&self, uid: &PodUid, pod: &Pod) -> bool {
         let has_worker = self.workers.made().contains(uid) || self.admission.is_preempting(uid);
         let may_run = has_worker && !self.admission.is_rejected(uid) && !self.workers.has_stopped(uid);
-        may_run && !self.is_over(uid, pod)
+        may_run && !self.is_over(uid, pod) && !self.has_ended(uid, pod)
+    }
+
+    /// By the API server's word or its own status, and it is not being stopped: what is left of it may be gone from the runtime.
+    fn has_ended(&self, uid: &PodUid, pod: &Pod) -> bool {
+        let told = || self.tools.statuses.get(uid).is_some_and(|row| row.is_terminal());
+        let stops = || self.workers.row(uid).is_some_and(|worker| worker.termination_requested);
+        (model::pod::is_terminal(pod) || told()) && !stops()
     }
 
     fn is_over(&self, uid: &PodUid, pod: &Pod) -> bool {

@@ -46,6 +46,20 @@ fn illegal_transition_of_init_containers_exempts_sidecars() {
     assert!(check_transition(&p, &with("i T0 - 0"), &with("i R - 1")).is_err());
 }
 
+/// Its record was lost with the runtime's, and it was started once more.
+#[test]
+fn what_runs_as_another_instance_is_told() {
+    let p = pod(json!({"restartPolicy": "OnFailure", "containers": [{"name": "a"}]}));
+    let with = |short: &str, id: &str| {
+        let one = ContainerStatus { container_id: Some(format!("containerd://{id}")), ..container(short) };
+        PodStatus { container_statuses: Some(vec![one]), ..PodStatus::default() }
+    };
+    let ended = with("a T0 - 0", "a0");
+    assert!(check_transition(&p, &ended, &with("a R - 1", "a1")).is_ok());
+    assert!(check_transition(&p, &ended, &with("a R - 0", "a0")).is_err(), "stale");
+    assert!(check_transition(&p, &ended, &with("a W - 1", "a1")).is_err(), "it has not begun");
+}
+
 #[test]
 fn edge_86_messages_share_the_budget_of_the_pod() {
     let containers: Vec<_> = (0..20).map(|n| json!({"name": format!("c{n:02}")})).collect();

@@ -20,6 +20,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     let mut gone_at: BTreeMap<&str, i64> = BTreeMap::new();
     let mut ends: Vec<(i64, &Of, i32)> = Vec::new();
     let mut last: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    let mut wanted_at: BTreeMap<&str, i64> = BTreeMap::new();
     let (mut forgets_at, mut forgotten) = (None, BTreeMap::new());
     for (at, fact) in &history.facts {
         match fact {
@@ -27,6 +28,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                 ends.push((*at, of, *code));
                 last.insert((&of.uid, &of.name), &of.id);
             }
+            Fact::Wanted(pod, _) => drop(wanted_at.insert(pod, *at)),
             Fact::Struck(what) if what == FORGOTTEN => forgets_at = Some(*at),
             Fact::Removed(of) if forgets_at == Some(*at) => drop(forgotten.insert(of.id.as_str(), *at)),
             Fact::Ended(of, ..) => drop(last.insert((&of.uid, &of.name), &of.id)),
@@ -43,7 +45,9 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
         let alone = gone_at.get(of.pod.as_str()).is_none_or(|gone| *gone > at + TOLD);
         let judged = !is_within(&spans, *at) && !is_within(&spans, at + TOLD);
         let is_last = last.get(&(of.uid.as_str(), of.name.as_str())) == Some(&of.id.as_str());
-        let is_over = at + TOLD < history.end && !gone_at.contains_key(of.pod.as_str());
+        // Of a manifest that is written anew the former pod may have no mirror any more.
+        let is_same = wanted_at.get(of.pod.as_str()).is_none_or(|wanted| wanted <= at);
+        let is_over = at + TOLD < history.end && !gone_at.contains_key(of.pod.as_str()) && is_same;
         let could_be_told = forgotten.get(of.id.as_str()).is_none_or(|lost| *lost > at + TOLD);
         ((judged && alone) || (is_last && is_over)) && could_be_told && !told.contains(&(of.id.as_str(), *code))
     };

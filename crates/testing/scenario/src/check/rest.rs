@@ -19,12 +19,16 @@ pub(crate) fn open(history: &History) -> Vec<String> {
     let mut refused = Refusals::default();
     let mut running: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
     let mut left = Vec::new();
+    let mut were_over: BTreeSet<&str> = BTreeSet::new();
     for (_, fact) in &history.facts {
         refused.note(fact);
         match fact {
             Fact::Started(of) => drop(running.insert(&of.id, (&of.pod, &of.name))),
             Fact::Ended(of, ..) | Fact::Removed(of) => drop(running.remove(of.id.as_str())),
             Fact::Left(text) => left.push(text.clone()),
+            // A mirror of what has ended is made once.
+            Fact::Status(told) if told.mirror && is_over(told) => drop(were_over.insert(&told.pod)),
+            Fact::Wanted(pod, _) => drop(were_over.remove(pod.as_str())),
             _ => {}
         }
     }
@@ -34,7 +38,8 @@ pub(crate) fn open(history: &History) -> Vec<String> {
             left.push(format!("{pod} does not run by the node's decision, and is told to be {}", told.phase));
         }
     }
-    for (pod, shape) in wanted.iter().filter(|(pod, _)| !refused.has(pod)) {
+    let is_open = |pod: &str| told.contains_key(pod) || !were_over.contains(pod);
+    for (pod, shape) in wanted.iter().filter(|(pod, _)| !refused.has(pod) && is_open(pod)) {
         left.extend(lacks(shape, told.get(pod).copied(), touched.contains(pod)).map(|text| format!("{pod} {text}")));
     }
     for (pod, name) in running.values().filter(|(pod, _)| !wanted.contains_key(pod)) {
@@ -77,13 +82,17 @@ fn is_over(told: &Told) -> bool {
 
 /// What a wanted pod lacks.
 fn lacks(shape: &Shape, told: Option<&Told>, touched: bool) -> Option<String> {
-    let Some(told) = told else { return Some("is not known to the API server".to_owned()) };
+    let may_be_over = touched && shape.restart != Restart::Always;
+    let Some(told) = told else {
+        // A static pod that has ended is over, also when its manifest comes again, and has a mirror once.
+        return (!may_be_over).then(|| "is not known to the API server".to_owned());
+    };
     let is_over = is_over(told);
     if is_over && !told.reason.is_empty() {
         // Refused, evicted, preempted: the node's own decision.
         return None;
     }
-    if touched && shape.restart != Restart::Always {
+    if may_be_over {
         return None;
     }
     match shape.rest() {

@@ -11,6 +11,11 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     if history.end == 0 {
         return Vec::new();
     }
+    open(history).into_iter().map(|text| (history.end, text)).collect()
+}
+
+/// What the API server has and does not run, or the other way round, as far as `history` goes.
+pub(crate) fn open(history: &History) -> Vec<String> {
     let mut running: BTreeMap<&str, &Of> = BTreeMap::new();
     let mut changed: BTreeMap<&str, i64> = BTreeMap::new();
     for (at, fact) in &history.facts {
@@ -22,7 +27,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
         changed.extend(fact.pod().map(|pod| (pod, *at)));
     }
     let told = history.last_told();
-    let is_young = |pod: &str| changed.get(pod).is_some_and(|at| at + TOLD > history.end);
+    let is_young = |pod: &str| history.end > 0 && changed.get(pod).is_some_and(|at| at + TOLD > history.end);
     let mut found = Vec::new();
     for (pod, status) in told.iter().filter(|(pod, _)| !is_young(pod)) {
         for c in &status.containers {
@@ -37,7 +42,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
             found.push(format!("the API server does not know that {} runs ({})", of.label(), status.phase));
         }
     }
-    found.into_iter().map(|text| (history.end, text)).collect()
+    found
 }
 
 #[cfg(test)]
