@@ -3,7 +3,8 @@
 //! Counted are the pods that the daemon had let in before, in its present life, and that have a sandbox still. Not counted, as with a
 //! kubelet: pods that are being stopped and that no source has (their manifest is gone or was written anew, or they were deleted by
 //! force or are unknown to an API server that was restored), as it counts what its sources have told it so far (`GetActivePods`); pods of an earlier life of the daemon of which the
-//! present one does not know yet, as it learns of pods one source after the other; and pods that have run to their end.
+//! present one does not know yet, as it learns of pods one source after the other; and pods that have run to their end. Not judged is
+//! a static pod whose manifest comes again while it is being stopped: nothing is decided about it a second time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,10 @@ struct Seen<'a> {
     admitted: BTreeMap<&'a str, i64>,
     /// Sandboxes, by id: UID and name of the pod, and what it requests.
     here: BTreeMap<&'a str, (&'a str, &'a str, u32)>,
+    /// Sandboxes of pods that no source has any more, with their UIDs.
+    stopping: BTreeMap<&'a str, &'a str>,
+    /// Pods that came again meanwhile; by UID.
+    undecided: BTreeSet<&'a str>,
     /// Containers that run, and pods that had one; by UID.
     running: BTreeMap<&'a str, BTreeSet<&'a str>>,
 }
@@ -34,9 +39,15 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
             }
             Fact::Admitted(uid, _) => {
                 seen.admitted.insert(uid, *at);
+                if seen.stopping.values().any(|stops| stops == uid) {
+                    seen.undecided.insert(uid);
+                }
             }
             Fact::Down => seen.admitted.clear(),
-            Fact::SourceGone(pod) => seen.here.retain(|_, (_, of, _)| of != pod),
+            Fact::SourceGone(pod) => {
+                let gone = seen.here.extract_if(.., |_, (_, of, _)| of == pod);
+                seen.stopping.extend(gone.map(|(sandbox, (uid, ..))| (sandbox, uid)));
+            }
             // Of a mirror it is another UID.
             Fact::Gone(_, uid) => seen.here.retain(|_, (of, ..)| of != uid),
             Fact::Made(of, _) if of.name.is_empty() => {
@@ -44,7 +55,8 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                 let is_critical = of.is_static() || shape.is_some_and(|s| s.priority.is_some());
                 seen.here.insert(&of.sandbox, (&of.uid, &of.pod, shape.map_or(0, |s| s.cpu_m())));
                 // A critical pod does not wait for ever for those that have to make room.
-                if !(is_critical && is_within(&spans, *at)) {
+                let is_decided = !seen.undecided.remove(of.uid.as_str());
+                if is_decided && !(is_critical && is_within(&spans, *at)) {
                     found.extend(seen.too_much(of).map(|text| (*at, text)));
                 }
             }
@@ -53,6 +65,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
             }
             Fact::Ended(of, ..) | Fact::Removed(of) if of.name.is_empty() => {
                 seen.here.remove(of.sandbox.as_str());
+                seen.stopping.remove(of.sandbox.as_str());
             }
             Fact::Ended(of, ..) | Fact::Removed(of) => {
                 if let Some(ids) = seen.running.get_mut(of.uid.as_str()) {
@@ -141,6 +154,19 @@ mod tests {
     fn a_static_pod_is_critical_and_does_not_wait_for_ever() {
         assert_eq!(beside_what_cannot_be_stopped("5eed0000-0000-4000-8000-000000000010"), 1);
         assert_eq!(beside_what_cannot_be_stopped("4f769d5d3958544f2e98003c7dc5efc9"), 0);
+    }
+
+    #[test]
+    fn a_manifest_that_comes_again_while_its_pod_is_stopped_is_not_decided_about() {
+        let again = |is_stopping: bool| {
+            let ended = || Fact::Ended(of("q"), 0, Cause::Term);
+            let first = [big("q"), admitted("q"), made("q"), Fact::SourceGone("q".to_owned())];
+            let other = [big("p"), admitted("p"), made("p"), big("q")];
+            let then = if is_stopping { [admitted("q"), ended()] } else { [ended(), admitted("q")] };
+            let facts = first.into_iter().chain(other).chain(then).chain([made("q")]);
+            super::check(&history((0..).zip(facts))).len()
+        };
+        assert_eq!((again(true), again(false)), (0, 1));
     }
 
     #[test]
