@@ -10,6 +10,7 @@ use contract::Crew;
 use contract::config_sources::Source;
 use contract::pod_manager::{ChangePods, ChangesTaken, DesiredPod, KillPod, RemoveDeadContainers, SetPods};
 use contract::pod_worker::UpdateKind;
+use contract::status::StatusEntry;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, Timestamp};
@@ -252,13 +253,22 @@ impl PodManager {
 
     /// A pod of the API that came to its end here does not run again, also when the API does not know it yet.
     fn with_final_status(&self, pod: Arc<Pod>) -> Arc<Pod> {
-        let row = self.tools.statuses.get(&model::pod::uid(&pod));
-        match row.filter(|row| row.is_terminal()) {
-            Some(row) if !model::pod::is_static(&pod) && !model::pod::is_terminal(&pod) => {
-                Arc::new(Pod { status: Some((*row.status).clone()), ..(*pod).clone() })
-            }
-            _ => self.with_mirror_status(pod),
+        match self.final_status(&pod) {
+            Some(row) => Arc::new(Pod { status: Some((*row.status).clone()), ..(*pod).clone() }),
+            None => self.with_mirror_status(pod),
         }
+    }
+
+    /// How a pod of the API ended that the API takes for one that runs.
+    fn final_status(&self, pod: &Pod) -> Option<Arc<StatusEntry>> {
+        let is_open = !model::pod::is_static(pod) && !model::pod::is_terminal(pod);
+        let row = is_open.then(|| self.tools.statuses.get(&model::pod::uid(pod)))?;
+        row.filter(|row| row.is_terminal())
+    }
+
+    /// By the API's word or this node's.
+    fn has_ended(&self, pod: &Pod) -> bool {
+        model::pod::is_terminal(pod) || self.final_status(pod).is_some()
     }
 
     /// A static pod that an earlier daemon left running goes on with the status that its mirror pod has in the API.

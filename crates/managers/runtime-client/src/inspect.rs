@@ -20,13 +20,14 @@ use crate::view::{Inspected, map};
 /// An inspection that takes longer has failed; the pod is inspected again later.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How much of a pod is inspected.
+/// How much of a pod is inspected. What is named is asked for in any case; of everything that is as a rule all that is known, as lists may lack
+/// something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// What is named, and nothing else.
     #[default]
     Named,
-    /// Everything, by the ids of a relist that began at this count and time; as a rule what is named comes on top, all that is known.
+    /// Everything, by the ids of a relist that began at this count and time.
     Listed(Listed, u64, Timestamp),
     /// Everything; the inspection lists the ids itself.
     All,

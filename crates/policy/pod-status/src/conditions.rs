@@ -196,8 +196,8 @@ fn initialized(p: &Pod, statuses: &[&ContainerStatus], phase: &str, was: bool) -
         return verdict(ty::INITIALIZED, true, "PodCompleted", "");
     }
     let regular = pod::regular_containers(p);
-    let began = |s: &&&ContainerStatus| is_running(s) || ended(s).is_some();
-    let any_began = statuses.iter().filter(began).any(|s| regular.iter().any(|c| c.name == s.name));
+    let began = |s: &&ContainerStatus| is_running(s) || ended(s).is_some();
+    let any_began = statuses.iter().copied().filter(began).any(|s| regular.iter().any(|c| c.name == s.name));
     let message = short.message("incomplete");
     if any_began || message.is_empty() || was {
         return verdict(ty::INITIALIZED, true, "", "");

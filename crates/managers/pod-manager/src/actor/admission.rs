@@ -26,8 +26,7 @@ impl PodManager {
     /// Decides about a pod, says so on the board, and starts it when it may start at once. The board says it first: a pod
     /// that has a worker is never decided about again.
     pub(super) fn decide(&mut self, source: Source, pod: &Arc<Pod>, fresh: Option<Node>, ctx: &mut Ctx<Self>) {
-        let ended = model::pod::is_terminal(&self.with_final_status(pod.clone()));
-        let starts = ended || self.admit(source, pod, fresh, ctx);
+        let starts = self.has_ended(pod) || self.admit(source, pod, fresh, ctx);
         self.post(source, pod);
         ctx.fault_point("decided");
         if starts {
@@ -164,14 +163,9 @@ impl PodManager {
     pub(super) fn is_active(&self, uid: &PodUid, pod: &Pod) -> bool {
         let has_worker = self.workers.made().contains(uid) || self.admission.is_preempting(uid);
         let may_run = has_worker && !self.admission.is_rejected(uid) && !self.workers.has_stopped(uid);
-        may_run && !self.is_over(uid, pod) && !self.has_ended(uid, pod)
-    }
-
-    /// By the API server's word or its own status, and it is not being stopped: what is left of it may be gone from the runtime.
-    fn has_ended(&self, uid: &PodUid, pod: &Pod) -> bool {
-        let told = || self.tools.statuses.get(uid).is_some_and(|row| row.is_terminal());
         let stops = || self.workers.row(uid).is_some_and(|worker| worker.termination_requested);
-        (model::pod::is_terminal(pod) || told()) && !stops()
+        // What had run may be gone from the runtime.
+        may_run && !self.is_over(uid, pod) && (!self.has_ended(pod) || stops())
     }
 
     fn is_over(&self, uid: &PodUid, pod: &Pod) -> bool {

@@ -249,6 +249,20 @@ fn a_critical_pod_starts_when_its_victims_are_gone() {
     });
 }
 
+/// As at the begin of a daemon. Its containers were tidied away: by the runtime nothing tells that it ran.
+#[test]
+fn a_pod_that_has_succeeded_is_no_victim() {
+    with_bench(Setup::default(), async |bench| {
+        bench.know_node(&[]);
+        let mut done = asking("done", "1500m", 0);
+        done.status.get_or_insert_default().phase = Some("Succeeded".to_owned());
+        let critical = asking("big", "1", model::pod::SYSTEM_CRITICAL_PRIORITY);
+        bench.set(Source::Api, &[done, critical]).await;
+        assert_eq!(bench.phase("big"), Some(WorkerPhase::Syncing));
+        assert!(!bench.heard().iter().any(|word| word.contains("Preempting")));
+    });
+}
+
 #[test]
 fn a_victim_that_does_not_go_delays_the_critical_pod_for_a_while_only() {
     run(8, |kernel| async move {

@@ -51,6 +51,20 @@ fn a_pod_that_the_node_stops_says_why() {
     }
 }
 
+/// Its containers may be gone by then.
+#[test]
+fn a_pod_that_had_succeeded_before_it_is_to_go_stays_so() {
+    with_bench(async |bench| {
+        let mut pod = pod(json!({}), json!({"restartPolicy": "Never"}));
+        pod.status.get_or_insert_default().phase = Some("Succeeded".to_owned());
+        bench.kill(&pod, "Preempting", "Preempted in order to admit critical pod").await;
+        assert_eq!(bench.phase(), WorkerPhase::Finished);
+        let status = bench.last_status();
+        assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Succeeded"), None));
+        assert_eq!(condition(&status, "DisruptionTarget"), None);
+    });
+}
+
 #[test]
 fn a_pod_over_a_limit_of_its_own_is_evicted_and_not_disrupted() {
     with_bench(async |bench| {

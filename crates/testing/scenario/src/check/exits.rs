@@ -88,6 +88,14 @@ mod tests {
     }
 
     #[test]
+    fn an_end_in_trouble_of_a_manifest_that_is_written_anew_need_not_be_told() {
+        let with = |last: Fact| {
+            super::check(&history([(0, wanted(shape())), (1, Fact::Trouble), (9, ended(0, 3)), (10, last)])).len()
+        };
+        assert_eq!((with(wanted(shape())), with(Fact::Trouble)), (0, 1));
+    }
+
+    #[test]
     fn an_end_in_trouble_is_told_unless_another_one_follows() {
         let first = history([(0, Fact::Down), (5, ended(0, 3)), (6, Fact::Up), (7, ended(1, 4)), (8, after(4))]);
         assert_eq!(super::check(&first).len(), 1, "a1 is the last one, and nobody says how it ended");

@@ -19,16 +19,18 @@ pub(crate) fn open(history: &History) -> Vec<String> {
     let mut refused = Refusals::default();
     let mut running: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
     let mut left = Vec::new();
-    let mut were_over: BTreeSet<&str> = BTreeSet::new();
+    let (mut were_over, mut shapes) = (BTreeSet::new(), BTreeMap::new());
     for (_, fact) in &history.facts {
         refused.note(fact);
         match fact {
             Fact::Started(of) => drop(running.insert(&of.id, (&of.pod, &of.name))),
             Fact::Ended(of, ..) | Fact::Removed(of) => drop(running.remove(of.id.as_str())),
             Fact::Left(text) => left.push(text.clone()),
-            // A mirror of what has ended is made once.
-            Fact::Status(told) if told.mirror && is_over(told) => drop(were_over.insert(&told.pod)),
-            Fact::Wanted(pod, _) => drop(were_over.remove(pod.as_str())),
+            // A mirror of what has ended is made once, also when the same manifest comes again.
+            Fact::Status(told) if told.mirror && is_over(told) => drop(were_over.insert(told.pod.as_str())),
+            Fact::Wanted(pod, shape) if shapes.insert(pod.as_str(), shape) != Some(shape) => {
+                were_over.remove(pod.as_str());
+            }
             _ => {}
         }
     }
@@ -82,17 +84,13 @@ fn is_over(told: &Told) -> bool {
 
 /// What a wanted pod lacks.
 fn lacks(shape: &Shape, told: Option<&Told>, touched: bool) -> Option<String> {
-    let may_be_over = touched && shape.restart != Restart::Always;
-    let Some(told) = told else {
-        // A static pod that has ended is over, also when its manifest comes again, and has a mirror once.
-        return (!may_be_over).then(|| "is not known to the API server".to_owned());
-    };
+    let Some(told) = told else { return Some("is not known to the API server".to_owned()) };
     let is_over = is_over(told);
     if is_over && !told.reason.is_empty() {
         // Refused, evicted, preempted: the node's own decision.
         return None;
     }
-    if may_be_over {
+    if touched && shape.restart != Restart::Always {
         return None;
     }
     match shape.rest() {
@@ -111,7 +109,7 @@ fn lacks(shape: &Shape, told: Option<&Told>, touched: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::check::made::{history, running, shape, started, told, unwanted, wanted};
-    use crate::history::{Fact, ToldContainer};
+    use crate::history::{Fact, Told, ToldContainer};
     use crate::shape::{Does, Part, Restart, Shape};
 
     #[test]
@@ -125,6 +123,23 @@ mod tests {
         let left = history([(0, wanted(shape())), (1, started(0)), (2, told("Running", running(0))), (3, unwanted())]);
         assert_eq!(super::check(&left).len(), 2, "a container and an object");
         assert_eq!(super::check(&history([(1, Fact::Left("a row".to_owned()))])).len(), 1);
+    }
+
+    #[test]
+    fn a_static_pod_that_has_ended_has_a_mirror_once() {
+        let mirror = || match told("Succeeded", ToldContainer::default()) {
+            Fact::Status(told) => Fact::Status(Told { mirror: true, ..told }),
+            other => other,
+        };
+        let gone = || Fact::Gone("p-sim".to_owned(), "u".to_owned());
+        let again = |second: Shape| {
+            let facts = [(0, wanted(shape())), (1, mirror()), (2, wanted(second)), (3, gone())];
+            super::check(&history(facts)).len()
+        };
+        assert_eq!(again(shape()), 0);
+        assert_eq!(again(Shape { restart: Restart::Never, ..shape() }), 1, "another pod, which was never told of");
+        let told_of = [(0, wanted(shape())), (1, told("Succeeded", ToldContainer::default())), (3, gone())];
+        assert_eq!(super::check(&history(told_of)).len(), 1, "no mirror");
     }
 
     #[test]
