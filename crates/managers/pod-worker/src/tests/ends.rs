@@ -51,11 +51,11 @@ fn a_pod_that_the_node_stops_says_why() {
     }
 }
 
-/// Its containers may be gone by then.
 #[test]
 fn a_pod_that_had_succeeded_before_it_is_to_go_stays_so() {
     with_bench(async |bench| {
         let mut pod = pod(json!({}), json!({"restartPolicy": "Never"}));
+        bench.tell(&pod, UpdateKind::Create).await;
         pod.status.get_or_insert_default().phase = Some("Succeeded".to_owned());
         bench.kill(&pod, "Preempting", "Preempted in order to admit critical pod").await;
         assert_eq!(bench.phase(), WorkerPhase::Finished);
