@@ -49,12 +49,13 @@ enum Purpose {
     Delete,
 }
 
-/// A process in a container that somebody waits for.
+/// A process in a container that is reaped when it ends.
 #[derive(Debug)]
 struct Exec {
     pid: Pid,
     ended: OwnedFd,
-    client: u64,
+    /// Who waits for it.
+    client: Option<u64>,
 }
 
 /// Whose turn it is.

@@ -84,7 +84,11 @@ impl Supervisor {
         let Some(at) = self.entering.iter().position(|e| e.helper == helper) else { return };
         let Some(told) = self.entering[at].told() else { return };
         let started = match told {
-            Told::Failed(why) => Err(why),
+            Told::Failed { why, pid } => {
+                let process = pid.and_then(|pid| self.child(pid).ok());
+                self.await_end(process);
+                Err(why)
+            }
             Told::Began(pid) => self.child(pid).map_err(|e| e.to_string()),
         };
         let becomes = self.entering.swap_remove(at).becomes;
@@ -101,7 +105,7 @@ impl Supervisor {
             Becomes::Command { client } => match started {
                 Ok((pid, ended)) => {
                     self.tell(client, &Answer::Started { pid: pid.as_raw_nonzero().get(), started_at: clock::now() });
-                    self.execs.push(Exec { pid, ended, client });
+                    self.execs.push(Exec { pid, ended, client: Some(client) });
                 }
                 Err(why) => self.tell(client, &Answer::failed(why)),
             },
@@ -113,7 +117,7 @@ impl Supervisor {
         let now = Instant::now();
         for late in self.entering.extract_if(.., |e| e.deadline <= now).collect::<Vec<_>>() {
             let becomes = late.becomes.clone();
-            self.await_end(late);
+            self.await_end(late.end());
             let why = format!("the {} did not begin within {TIME_LIMIT:?}", becomes.name());
             self.begun(becomes, Err(why));
         }
@@ -122,17 +126,14 @@ impl Supervisor {
     /// Ends commands whose client is gone.
     pub(super) fn end_of_client(&mut self, client: u64) {
         for gone in self.entering.extract_if(.., |e| e.becomes.is_command_of(client)).collect::<Vec<_>>() {
-            self.await_end(gone);
+            self.await_end(gone.end());
         }
     }
 
-    fn await_end(&mut self, entering: Entering) {
-        let becomes = entering.becomes.clone();
-        let ended = entering.end();
-        // A container's first process is reaped as any other: nobody is told of its end.
-        if let (Becomes::Command { client }, Some((pid, ended))) = (becomes, ended) {
-            self.execs.push(Exec { pid, ended, client });
-        }
+    /// Waits for what is not to begin any more. What was to become a command is in the container's PID namespace, whose first process does not end,
+    /// killed or not, until all others in it are reaped.
+    fn await_end(&mut self, process: Option<(Pid, OwnedFd)>) {
+        self.execs.extend(process.map(|(pid, ended)| Exec { pid, ended, client: None }));
     }
 }
 

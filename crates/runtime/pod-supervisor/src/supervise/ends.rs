@@ -167,7 +167,7 @@ impl Supervisor {
             // An error means that it ended just now.
             let _ = pidfd_send_signal(&ended, Signal::KILL);
         }
-        self.execs.push(Exec { pid, ended, client });
+        self.execs.push(Exec { pid, ended, client: Some(client) });
         Ok(Answer::Started { pid: pid.as_raw_nonzero().get(), started_at: clock::now() })
     }
 
@@ -175,7 +175,9 @@ impl Supervisor {
         while let Some(at) = self.execs.iter().position(|e| self.strays.iter().any(|(pid, _)| *pid == e.pid)) {
             let exec = self.execs.swap_remove(at);
             let exit_code = self.end_of(exec.pid).unwrap_or_default();
-            self.tell(exec.client, &Answer::Exited { exit_code });
+            if let Some(client) = exec.client {
+                self.tell(client, &Answer::Exited { exit_code });
+            }
         }
     }
 

@@ -59,8 +59,8 @@ pub(super) struct Entering {
 pub(super) enum Told {
     /// It has this number, and its program took over.
     Began(i32),
-    /// Why it did not.
-    Failed(String),
+    /// Why it did not, and the number of the process that was to become it, if there was one: it ends.
+    Failed { why: String, pid: Option<i32> },
 }
 
 fn read(words: &[u8], what: &str) -> Told {
@@ -75,8 +75,8 @@ fn read(words: &[u8], what: &str) -> Told {
     }
     match (pid, begun, rest.is_empty()) {
         (Some(pid), true, true) => Told::Began(pid),
-        (_, _, false) => Told::Failed(rest.concat().trim_end().to_owned()),
-        _ => Told::Failed(format!("{what} failed: it ended before it began")),
+        (pid, _, false) => Told::Failed { why: rest.concat().trim_end().to_owned(), pid },
+        (pid, ..) => Told::Failed { why: format!("{what} failed: it ended before it began"), pid },
     }
 }
 
@@ -124,16 +124,17 @@ impl Entering {
     /// be reaped before the container can end.
     pub(super) fn end(mut self) -> Option<(Pid, OwnedFd)> {
         self.hear();
-        let told = match read(&[&self.words[..], BEGIN.as_bytes()].concat(), self.becomes.what()) {
+        let told = match read(&self.words, self.becomes.what()) {
             Told::Began(pid) => Some(pid),
-            Told::Failed(_) => hold::first_child(self.helper).ok().map(|pid| pid.as_raw_nonzero().get()),
+            Told::Failed { pid, .. } => pid,
         };
-        let command = told.and_then(|pid| watched(pid).ok());
-        for process in command.iter().map(|(_, ended)| ended).chain([&self.ended]) {
+        let first_child = || hold::first_child(self.helper).ok().map(|pid| pid.as_raw_nonzero().get());
+        let next = told.or_else(first_child).and_then(|pid| watched(pid).ok());
+        for process in next.iter().map(|(_, ended)| ended).chain([&self.ended]) {
             // An error means that it ended just now.
             let _ = pidfd_send_signal(process, Signal::KILL);
         }
-        command
+        next
     }
 }
 
@@ -143,14 +144,17 @@ mod tests {
 
     #[test]
     fn a_command_has_begun_when_it_says_so_and_nothing_else_was_said() {
+        let failed = |why: &str, pid| Told::Failed { why: why.into(), pid };
+        let early = "exec failed: it ended before it began";
         for (words, want) in [
             ("pid 7\nbegin\n", Told::Began(7)),
             ("begin\npid 7\n", Told::Began(7)),
-            ("begin\npid 7\nexec /x: bad", Told::Failed("exec /x: bad".into())),
-            ("exec failed: a\nb\n", Told::Failed("exec failed: a\nb".into())),
-            ("pid 7\n", Told::Failed("exec failed: it ended before it began".into())),
-            ("begin\n", Told::Failed("exec failed: it ended before it began".into())),
-            ("", Told::Failed("exec failed: it ended before it began".into())),
+            ("begin\npid 7\nexec /x: bad", failed("exec /x: bad", Some(7))),
+            ("exec failed: a\nb\n", failed("exec failed: a\nb", None)),
+            ("exec failed: a\npid 7\n", failed("exec failed: a", Some(7))),
+            ("pid 7\n", failed(early, Some(7))),
+            ("begin\n", failed(early, None)),
+            ("", failed(early, None)),
         ] {
             assert_eq!(read(words.as_bytes(), "exec"), want, "{words:?}");
         }

@@ -241,7 +241,7 @@ impl Supervisor {
             container.detach(number);
         }
         self.end_of_client(number);
-        for exec in self.execs.iter().filter(|e| e.client == number) {
+        for exec in self.execs.iter().filter(|e| e.client == Some(number)) {
             // An error means that it ended just now.
             let _ = pidfd_send_signal(&exec.ended, Signal::KILL);
         }

@@ -13,8 +13,9 @@ use pod_supervisor::wire::{Answer, MAX_ANSWER, MAX_REQUEST, Request, frame, unfr
 use pod_supervisor::{ContainerPlan, NamespacePlan, PLAN, PodPlan, SOCKET, fds, record};
 use serde_json::json;
 
-/// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than anything here takes on a busy machine, and shorter than the time after which a supervisor looks for strays of itself: what comes only
+/// by that has no event.
+const PATIENCE: Duration = Duration::from_secs(45);
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) struct Bed {
@@ -109,6 +110,14 @@ impl Bed {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.as_ref().expect("started").id()
+    }
+
+    /// Its children that have ended and are not reaped.
+    pub(crate) fn zombies(&self) -> Vec<String> {
+        let pid = self.pid();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("children");
+        let stats = children.split_whitespace().filter_map(|c| fs::read_to_string(format!("/proc/{c}/stat")).ok());
+        stats.filter(|stat| stat.contains(") Z ")).collect()
     }
 
     pub(crate) fn call(&self, request: &Request) -> Call {

@@ -146,6 +146,22 @@ fn what_is_no_program_is_told_as_such() {
     bed.left_nothing();
 }
 
+/// A container ends when all in its PID namespace are reaped: its kill would have waited for the next time that strays are looked for.
+#[test]
+fn commands_that_cannot_begin_are_reaped_though_nothing_else_happens() {
+    let mut bed = bed();
+    bed.by_itself = true;
+    bed.run(bed.container("c", "sleep 1000", |_| ()));
+    let process = bed.process(&["/bin/none"], false);
+    for _ in 0..10 {
+        let exec = || Request::Exec { id: "c".into(), process: process.clone(), console: None, direct: true };
+        let mut calls: Vec<Call> = (0..4).map(|_| bed.call(&exec())).collect();
+        assert!(calls.iter_mut().all(|call| matches!(call.answer(), Answer::Failed { .. })));
+        until("all are reaped", || bed.zombies().is_empty().then_some(()));
+    }
+    bed.left_nothing();
+}
+
 fn a_signal_without_a_name_reaches_a_container(bed: &Bed) {
     let mut watch = bed.call(&Request::Watch);
     watch.answer();
