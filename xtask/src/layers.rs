@@ -106,6 +106,9 @@ const OUTSIDE: &[(&[&str], &[&str], &str)] = &[
     ),
 ];
 
+/// Crates that may hold unsafe code.
+const UNSAFE: &[&str] = &["adapters/host-linux", "adapters/seccomp-filter"];
+
 /// What the check knows of one workspace crate.
 #[derive(Debug, Clone, Default)]
 struct Crate {
@@ -236,8 +239,8 @@ fn form(c: &Crate) -> Vec<String> {
     if !c.workspace_lints {
         broken.push(format!("{place}: Cargo.toml lacks `[lints] workspace = true`; one set of lints for all"));
     }
-    if !c.forbids_unsafe && place != "adapters/host-linux" {
-        broken.push(format!("{place}: lacks `#![forbid(unsafe_code)]`; only adapters/host-linux may do without"));
+    if !c.forbids_unsafe && !UNSAFE.contains(&place.as_str()) {
+        broken.push(format!("{place}: lacks `#![forbid(unsafe_code)]`; only {} may do without", UNSAFE.join(" and ")));
     }
     broken
 }

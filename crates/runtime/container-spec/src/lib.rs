@@ -16,6 +16,7 @@ mod context;
 mod devices;
 mod error;
 mod facts;
+mod filter;
 mod mappings;
 mod mounts;
 mod namespaces;
@@ -37,6 +38,7 @@ pub use facts::{
     AppArmor, Brought, DeviceKind, DeviceNode, ImageProcess, MountSource, NodeFacts, PodFiles, PodNamespaces, Request,
     SourcePropagation, UserFiles,
 };
+pub use filter::profile_filter;
 pub use mounts::is_image;
 pub use namespaces::pod_namespace_options;
 pub use plain::{is_plain_command, is_plain_container};

@@ -6,7 +6,8 @@ use serde_json::Value;
 /// Parts of a spec that it carries out.
 const PLAIN_SPEC: [&str; 6] = ["annotations", "linux", "mounts", "ociVersion", "process", "root"];
 /// Of its `linux`.
-const PLAIN_LINUX: [&str; 6] = ["cgroupsPath", "devices", "maskedPaths", "namespaces", "readonlyPaths", "resources"];
+const PLAIN_LINUX: [&str; 7] =
+    ["cgroupsPath", "devices", "maskedPaths", "namespaces", "readonlyPaths", "resources", "seccomp"];
 /// Of the `resources` in it.
 const PLAIN_RESOURCES: [(&str, &[&str]); 5] = [
     ("cpu", &["cpus", "mems", "period", "quota", "shares"]),
@@ -72,15 +73,14 @@ fn is_plain_process(process: &Process) -> bool {
         && only(&parts["user"], &PLAIN_USER)
 }
 
-/// Whether a command in a container of `spec` takes nothing that an OCI runtime has to do: no seccomp profile, no label or profile of a
-/// security module, no users of the pod's own, and nothing that this crate does not know of.
+/// Whether a command in a container of `spec` takes nothing that an OCI runtime has to do, besides loading its filter ([`crate::profile_filter`]): no
+/// label or profile of a security module, no users of the pod's own, and nothing that this crate does not know of.
 #[must_use]
 pub fn is_plain_command(spec: &Spec, command: &Process) -> bool {
     let Some(linux) = spec.linux() else { return false };
     let namespaces = linux.namespaces().as_deref().unwrap_or_default();
     let has = |kind| namespaces.iter().any(|n| n.typ() == kind);
-    linux.seccomp().is_none()
-        && linux.personality().is_none()
+    linux.personality().is_none()
         && has(LinuxNamespaceType::Mount)
         && !has(LinuxNamespaceType::User)
         && !has(LinuxNamespaceType::Time)
@@ -166,20 +166,14 @@ fn is_plain_mount(mount: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use oci_spec::runtime::{
-        LinuxBuilder, LinuxNamespace, LinuxNamespaceBuilder, LinuxSeccompAction, LinuxSeccompBuilder, SpecBuilder,
-    };
+    use oci_spec::runtime::{LinuxBuilder, LinuxNamespace, LinuxNamespaceBuilder, SpecBuilder};
 
     use super::*;
 
-    fn spec(kinds: &[LinuxNamespaceType], guarded: bool) -> Spec {
+    fn spec(kinds: &[LinuxNamespaceType]) -> Spec {
         let one = |kind: &LinuxNamespaceType| LinuxNamespaceBuilder::default().typ(*kind).build().unwrap();
         let all: Vec<LinuxNamespace> = kinds.iter().map(one).collect();
-        let mut linux = LinuxBuilder::default().namespaces(all);
-        if guarded {
-            let profile = LinuxSeccompBuilder::default().default_action(LinuxSeccompAction::ScmpActErrno);
-            linux = linux.seccomp(profile.build().unwrap());
-        }
+        let linux = LinuxBuilder::default().namespaces(all);
         SpecBuilder::default().linux(linux.build().unwrap()).build().unwrap()
     }
 
@@ -196,15 +190,12 @@ mod tests {
     #[test]
     fn what_an_oci_runtime_has_to_do_is_left_to_it() {
         use LinuxNamespaceType::{Mount, Pid, Time, User};
-        let plain = spec(&[Mount, Pid], false);
+        let plain = spec(&[Mount, Pid]);
         assert!(is_plain_command(&plain, &command("")));
         assert!(is_plain_command(&plain, &command(r#", "terminal": true"#)));
-        for (spec, why) in [
-            (spec(&[Mount], true), "a profile"),
-            (spec(&[Mount, User], false), "users"),
-            (spec(&[Mount, Time], false), "a clock"),
-            (spec(&[Pid], false), "the node's mounts"),
-        ] {
+        for (spec, why) in
+            [(spec(&[Mount, User]), "users"), (spec(&[Mount, Time]), "a clock"), (spec(&[Pid]), "the node's mounts")]
+        {
             assert!(!is_plain_command(&spec, &command("")), "{why}");
         }
         for more in [
@@ -254,11 +245,14 @@ mod tests {
     fn a_container_is_plain_unless_something_is_asked_for_that_is_not_known() {
         use serde_json::json;
         assert!(with(|_| ()));
-        let rows: [(&str, serde_json::Value); 23] = [
+        assert!(
+            with(|spec| spec["linux"]["seccomp"] = json!({"defaultAction": "SCMP_ACT_ERRNO"})),
+            "besides its filter"
+        );
+        let rows: [(&str, serde_json::Value); 22] = [
             ("/hostname", json!("h")),
             ("/hooks", json!({"prestart": [{"path": "/x"}]})),
             ("/process/apparmorProfile", json!("p")),
-            ("/linux/seccomp", json!({"defaultAction": "SCMP_ACT_ERRNO"})),
             ("/linux/mountLabel", json!("l")),
             ("/linux/rootfsPropagation", json!("rshared")),
             ("/linux/sysctl", json!({"a": "b"})),

@@ -1,8 +1,9 @@
 //! `bosun-pod exec` and `enter`: a command in a container, as an OCI runtime would make it, which a start of such a program takes several
 //! times as long for.
 //!
-//! Only where nothing is asked for that an OCI runtime has to do: no users of the pod's own, no seccomp profile, no label or profile
-//! of a security module (`runtime-server` decides that, and the supervisor's [`crate::wire::Request::Exec`] says it). What is left is what `runc exec`
+//! Only where nothing is asked for that an OCI runtime has to do: no users of the pod's own, no label or profile
+//! of a security module (`runtime-server` decides that, and the supervisor's [`crate::wire::Request::Exec`] says it). A seccomp profile is there as the filter
+//! that the server made of it. What is left is what `runc exec`
 //! does: cgroups, session keyring, namespaces, terminal, limits, user, capabilities, program. The supervisor waits for none of it: it starts `exec`, which
 //! is a process of the node's until its end, and reaps what becomes of `enter`.
 //!
@@ -18,6 +19,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use rustix::thread::ThreadNameSpaceType;
+use seccomp_filter::Filter;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroups::{Hierarchy, has_all, hierarchies_here, procs_files, put_into};
@@ -57,11 +59,12 @@ pub fn exec() -> io::Result<()> {
 /// What it is was told over the socket of who asked, in the words of `runc`.
 pub fn enter() -> io::Result<Infallible> {
     helper::guard()?;
-    let (tty, passed, settled): (bool, _, _) = receive_next()?;
+    let ((tty, filter), passed, settled): ((bool, Option<Filter>), _, _) = receive_next()?;
     let ([input, output, error, container, process, told], terminal) = helper::split(passed, tty)?;
     let told = UnixStream::from(told);
     let streams = [input, output, error];
-    let done = become_command(&container, File::from(process), streams, terminal, &told, settled);
+    let ends = Ends { streams, terminal, told: &told, settled };
+    let done = become_command(&container, File::from(process), ends, filter.as_ref());
     done.inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
 }
 
@@ -76,7 +79,8 @@ fn begin(told: &UnixStream) -> io::Result<()> {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
     }
     helper::join_keyring(&order.id, false)?;
-    let (tty, process) = (process.terminal, OwnedFd::from(open()?));
+    let filter = process.seccomp_filter.as_deref().map(process::read_filter).transpose()?;
+    let (next, process) = ((process.terminal, filter), OwnedFd::from(open()?));
     // Not its mounts: this program's file is among those of the node. Nor its cgroups: who has those as the top moves nobody into them (`nsdelegate`).
     let namespaces = ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
@@ -86,7 +90,7 @@ fn begin(told: &UnixStream) -> io::Result<()> {
     let passed = [&input, &output, &error, &container, &process];
     // Before it is the command: from then on whoever ends the container ends it, too.
     let settle = |pid: u32| groups.iter().try_for_each(|file| put_into(file, pid));
-    helper::go_on("enter", &tty, &passed, told, terminal.as_ref(), settle)
+    helper::go_on("enter", &next, &passed, told, terminal.as_ref(), settle)
 }
 
 /// Where the command is moved into the container's cgroups. One of a hierarchy that was mounted after the server had looked is among them.
@@ -97,15 +101,23 @@ fn command_groups(order: &Order) -> io::Result<Vec<PathBuf>> {
     }
 }
 
+/// What of a command leads out of the container.
+struct Ends<'a> {
+    streams: [OwnedFd; 3],
+    /// The socket that waits for its terminal.
+    terminal: Option<OwnedFd>,
+    told: &'a UnixStream,
+    settled: Settled,
+}
+
 /// The container's side, to the end.
 fn become_command(
     container: &OwnedFd,
     process: File,
-    mut streams: [OwnedFd; 3],
-    terminal: Option<OwnedFd>,
-    told: &UnixStream,
-    settled: Settled,
+    ends: Ends<'_>,
+    filter: Option<&Filter>,
 ) -> io::Result<Infallible> {
+    let Ends { mut streams, terminal, told, settled } = ends;
     let process: Process = process::read(process)?;
     let last_capability = helper::last_capability()?;
     let own = Own::new()?;
@@ -118,5 +130,5 @@ fn become_command(
     drop(own);
     settled.wait()?;
     rustix::thread::move_into_thread_name_spaces(container.as_fd(), ThreadNameSpaceType::CONTROL_GROUP)?;
-    process::become_process(&process, last_capability, streams, told)
+    process::become_process(&process, last_capability, streams, told, filter)
 }

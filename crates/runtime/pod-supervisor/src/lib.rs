@@ -50,5 +50,9 @@ pub const NAMESPACES: &str = "ns";
 pub const NAMESPACE_FILES: [&str; 5] = ["net", "ipc", "uts", "user", "pid"];
 /// Name of an empty file in the bundle of a container that the supervisor started itself.
 pub const OWN: &str = "own";
+/// Name of the file in the bundle of a container with the filter of its seccomp profile (`seccomp_filter::Filter`).
+pub const FILTER: &str = "seccomp.json";
+/// Name of an empty file in the folder of a pod whose supervisor loads such filters: one of a version before that does not.
+pub const FILTERS: &str = "filters";
 /// What the supervisor says on its standard output when it takes commands.
 pub const READY: &[u8] = b"ready\n";

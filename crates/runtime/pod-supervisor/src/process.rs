@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, openat2};
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
+use seccomp_filter::Filter;
 use serde::Deserialize;
 
 use crate::capabilities::CAPABILITIES;
-use crate::helper::BEGIN;
+use crate::helper::{BEGIN, at};
 
 mod find;
 
@@ -44,6 +45,9 @@ pub(crate) struct Process {
     pub(crate) oom_score_adj: Option<i32>,
     #[serde(default)]
     pub(crate) terminal: bool,
+    /// Of a command: the file with the filter of its container's seccomp profile. No field of the OCI's, so that a supervisor that knows of none refuses
+    /// the command.
+    pub(crate) seccomp_filter: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,12 +89,19 @@ pub(crate) fn read<T: serde::de::DeserializeOwned>(file: impl Read) -> io::Resul
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Becomes it, on these streams, and says so before its program takes over. What is to be done as root, in mounts and elsewhere, is done.
+/// The filter in a file that the server wrote.
+pub(crate) fn read_filter(path: &Path) -> io::Result<Filter> {
+    fs::File::open(path).and_then(read).map_err(at(path))
+}
+
+/// Becomes it, on these streams and held to a filter, and says so before its program takes over. What is to be done as root, in mounts and elsewhere, is
+/// done.
 pub(crate) fn become_process(
     process: &Process,
     last_capability: u32,
     streams: [OwnedFd; 3],
     mut told: &UnixStream,
+    filter: Option<&Filter>,
 ) -> io::Result<Infallible> {
     for limit in &process.rlimits {
         let kind = resource(&limit.kind).ok_or_else(|| io::Error::other(format!("no such limit: {}", limit.kind)))?;
@@ -121,7 +132,9 @@ pub(crate) fn become_process(
     if moved.is_err() {
         change_folder(&process.cwd)?;
     }
-    sets.take()?;
+    // Who may not gain privileges may load a filter; others have to be able to administer the node until they have.
+    let keeps = filter.is_some() && !process.no_new_privileges;
+    sets.take(if keeps { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() })?;
     let name = process.args.first().map_or("", String::as_str);
     let path = environment.get("PATH").map_or("", String::as_str);
     let program = find(name, path).map_err(|why| io::Error::other(format!("exec: {name:?}: {why}")))?;
@@ -134,6 +147,15 @@ pub(crate) fn become_process(
     told.write_all(BEGIN.as_bytes())?;
     // Rust's runtime ignores it, and what is ignored stays so.
     sigpipe::reset();
+    if let Some(filter) = filter {
+        filter.load().map_err(|e| {
+            io::Error::other(format!("unable to init seccomp: error loading seccomp filter into kernel: {}", words(&e)))
+        })?;
+    }
+    // The filter has to let these through, as it has to with an OCI runtime: what is left of capabilities, and the program.
+    if keeps {
+        sets.set(CapabilitySet::empty())?;
+    }
     Err(failed(call.make()))
 }
 
@@ -263,10 +285,10 @@ impl Sets {
         })
     }
 
-    fn take(&self) -> io::Result<()> {
-        let Self { effective, permitted, inheritable, .. } = *self;
+    /// As they are to be; `more` are kept for now.
+    fn take(&self, more: CapabilitySet) -> io::Result<()> {
         rustix::thread::clear_ambient_capability_set()?;
-        rustix::thread::set_capabilities(None, CapabilitySets { effective, permitted, inheritable })?;
+        self.set(more)?;
         for number in 0..u64::BITS {
             let one = CapabilitySet::from_bits_retain(1 << number);
             if self.ambient.contains(one) {
@@ -274,6 +296,12 @@ impl Sets {
             }
         }
         Ok(())
+    }
+
+    fn set(&self, more: CapabilitySet) -> io::Result<()> {
+        let (effective, permitted) = (self.effective | more, self.permitted | more);
+        let sets = CapabilitySets { effective, permitted, inheritable: self.inheritable };
+        Ok(rustix::thread::set_capabilities(None, sets)?)
     }
 }
 

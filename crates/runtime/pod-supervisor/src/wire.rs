@@ -50,9 +50,9 @@ pub enum Request {
         process: PathBuf,
         /// A listening socket to which the terminal is passed.
         console: Option<PathBuf>,
-        /// Nothing of it takes the OCI runtime: no seccomp profile, label, profile of AppArmor, users of the pod's own, and
-        /// nothing in `process` but arguments, environment, working directory, user, capabilities, limits, `noNewPrivileges`,
-        /// `oomScoreAdj` and `terminal`. The supervisor runs it itself then. A server that knows nothing of this means no.
+        /// Nothing of it takes the OCI runtime: no label, profile of AppArmor, users of the pod's own, and nothing in `process` but arguments,
+        /// environment, working directory, user, capabilities, limits, `noNewPrivileges`, `oomScoreAdj`, `terminal`, and, where the container has a
+        /// seccomp profile, `seccompFilter` with the path of its filter. The supervisor runs it itself then. A server that knows nothing of this means no.
         #[serde(default)]
         direct: bool,
     },

@@ -11,6 +11,7 @@ use cri_api::v1;
 use oci_spec::runtime::Process;
 use pod_supervisor::wire::{Answer, Request};
 use rustix::pipe::PipeFlags;
+use serde::Serialize;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
@@ -27,14 +28,26 @@ const MAX_OUTPUT: usize = 16 << 20;
 /// How long output is waited for after the command ended: something that it left behind may hold the stream.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// The process of a command: the container's own, with other words; and whether it takes nothing of an OCI runtime.
-fn process(bundle: &Path, command: &[String], terminal: bool) -> Done<(Process, bool)> {
+/// What a supervisor is told of a command that it runs itself: the OCI's process, and what becomes it is held to.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Command {
+    #[serde(flatten)]
+    process: Process,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seccomp_filter: Option<PathBuf>,
+}
+
+/// The process of a command: the container's own, with other words; and whether it takes nothing of an OCI runtime, which `may` be so.
+fn process(bundle: &Path, command: &[String], terminal: bool, may: bool) -> Done<(Command, bool)> {
     let spec = bundle::spec(bundle)?;
     let missing = || RuntimeError::Refused("the container has no process".into());
     let mut process = spec.process().clone().ok_or_else(missing)?;
     process.set_args(Some(command.to_vec())).set_terminal(Some(terminal));
-    let direct = container_spec::is_plain_command(&spec, &process);
-    Ok((process, direct))
+    let is_guarded = spec.linux().as_ref().is_some_and(|l| l.seccomp().is_some());
+    let filter = if is_guarded { bundle::filter(bundle) } else { None };
+    let direct = may && filter.is_some() == is_guarded && container_spec::is_plain_command(&spec, &process);
+    Ok((Command { process, seccomp_filter: filter.filter(|_| direct) }, direct))
 }
 
 /// A command that can be asked for.
@@ -72,12 +85,12 @@ pub(crate) async fn prepare(
     let file = Scratch(bundle.join(format!("exec-{}.json", &new_id()[..16])));
     let path = file.0.clone();
     let written = move || {
-        let (process, direct) = process(&bundle, &command, terminal)?;
+        let (process, direct) = process(&bundle, &command, terminal, may)?;
         let text = serde_json::to_vec(&process).map_err(io::Error::from).at("write", &path)?;
         crate::options::private_file(&path, &text)?;
         Ok(direct)
     };
-    let direct = rt.blocking.run(Class::State, written).await? && may;
+    let direct = rt.blocking.run(Class::State, written).await?;
     Ok(Prepared { file, direct })
 }
 

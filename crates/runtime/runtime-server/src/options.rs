@@ -118,6 +118,11 @@ impl Options {
         self.bundle(pod, container).join(pod_supervisor::OWN).exists()
     }
 
+    /// Whether a pod's supervisor loads filters of seccomp profiles.
+    pub(crate) fn loads_filters(&self, pod: &str) -> bool {
+        self.pod_run(pod).join(pod_supervisor::FILTERS).exists()
+    }
+
     /// `--root` of an OCI runtime: each has its own form of state.
     pub(crate) fn oci_root(&self, handler: &str) -> PathBuf {
         self.run.join(if handler.is_empty() { "oci".to_owned() } else { format!("oci-{handler}") })

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cri_api::v1;
+use oci_spec::runtime::Spec;
 use pod_supervisor::wire::{Answer, Request};
 use pod_supervisor::{ContainerPlan, ExitRecord, Held};
 use tracing::{info, warn};
@@ -31,12 +32,9 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     pod.joined().await;
     let sandbox = pod.record();
     let bundle = rt.options.bundle(&record.pod, &record.id);
-    let cgroup = match starts_by_itself(rt, &sandbox) {
-        true => match own_cgroup(rt, &container, &bundle).await {
-            Ok(cgroup) => cgroup,
-            Err(e) => return failed(rt, &container, e).await,
-        },
-        false => None,
+    let cgroup = match prepare(rt, &container, &bundle, &sandbox).await {
+        Ok(cgroup) => cgroup,
+        Err(e) => return failed(rt, &container, e).await,
     };
     let plan = ContainerPlan {
         id: record.id.clone(),
@@ -68,33 +66,69 @@ pub(crate) async fn start(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     }
 }
 
-/// Whether a pod's supervisor may start containers without the OCI runtime: the pod asks for none by name, the node's own makes nothing else,
-/// and kernel and cgroups are such that the supervisor knows them.
-fn starts_by_itself(rt: &Runtime, sandbox: &SandboxRecord) -> bool {
-    let asks_for_none = sandbox.runtime_handler.is_empty();
-    let is_usual = rt.handlers.find("").is_ok_and(|own| own.is_usual);
-    let is_known = node::joins_by_pidfd() && !rt.options.systemd_cgroup;
-    asks_for_none && is_usual && is_known
+/// What a supervisor is left to do without the OCI runtime.
+#[derive(Clone, Copy)]
+struct Left {
+    /// Commands: what starts the pod's containers makes nothing else.
+    commands: bool,
+    /// The container itself: the pod asks for no runtime by name, and kernel and cgroups are such that the supervisor knows them.
+    start: bool,
+    /// It loads filters of seccomp profiles.
+    filters: bool,
 }
 
-/// The cgroup of a container that its supervisor can start itself. Of version 2 it is made here, as rules for devices take a call that only one crate
-/// may make.
-async fn own_cgroup(rt: &Arc<Runtime>, container: &Container, bundle: &Path) -> Done<Option<String>> {
+impl Left {
+    fn to(rt: &Runtime, sandbox: &SandboxRecord) -> Self {
+        let handler = &sandbox.runtime_handler;
+        let commands = rt.handlers.find(handler).is_ok_and(|own| own.is_usual) && node::joins_by_pidfd();
+        let start = commands && handler.is_empty() && !rt.options.systemd_cgroup;
+        Self { commands, start, filters: rt.options.loads_filters(&sandbox.id) }
+    }
+}
+
+/// What is to be there before a container is started: the filter of its seccomp profile, for who becomes a process of it without the OCI runtime, and
+/// the cgroup of one that its supervisor can start itself, which is answered.
+async fn prepare(
+    rt: &Arc<Runtime>,
+    container: &Container,
+    bundle: &Path,
+    sandbox: &SandboxRecord,
+) -> Done<Option<String>> {
+    let left = Left::to(rt, sandbox);
+    if !left.commands {
+        return Ok(None);
+    }
     let (shared, bundle) = (Arc::clone(rt), bundle.to_owned());
     let (pod, id) = (container.pod.clone(), container.id.clone());
-    let prepare = move || {
+    let made = move || {
         let spec = bundle::spec(&bundle)?;
-        let linux = spec.linux().as_ref().filter(|_| container_spec::is_plain_container(&spec));
-        let path = linux.and_then(|l| l.cgroups_path().as_ref()?.to_str().map(str::to_owned));
+        let is_held_to_it = write_filter(&spec, &bundle, left, &shared.handlers.node().architecture)?;
+        if !(left.start && is_held_to_it && container_spec::is_plain_container(&spec)) {
+            return Ok(None);
+        }
         // One that was begun has it, with its rules; the supervisor will say so.
         let is_new = !shared.options.is_own_start(&pod, &id);
-        if let (Some(path), true) = (&path, shared.handlers.node().cgroup_v2 && is_new) {
-            let limits = linux.and_then(|l| l.resources().as_ref()).map(cgroups::own_limits).transpose();
-            cgroups::make_v2(&shared, path, &limits.at("read", &bundle)?.unwrap_or_default())?;
-        }
-        Ok(path)
+        own_cgroup(&shared, &spec, &bundle, is_new)
     };
-    rt.blocking.run(Class::State, prepare).await
+    rt.blocking.run(Class::State, made).await
+}
+
+/// Whether the supervisor can hold processes of a container to its seccomp profile, if it has one: then the filter is written.
+fn write_filter(spec: &Spec, bundle: &Path, left: Left, architecture: &str) -> Done<bool> {
+    let Some(profile) = spec.linux().as_ref().and_then(|l| l.seccomp().as_ref()) else { return Ok(true) };
+    let filter = Some(profile).filter(|_| left.filters).and_then(|p| container_spec::profile_filter(p, architecture));
+    filter.map_or(Ok(false), |filter| bundle::write_filter(bundle, &filter).map(|()| true))
+}
+
+/// The path of a plain container's cgroup. Of version 2 it is made here, as rules for devices take a call that only one crate may make.
+fn own_cgroup(rt: &Runtime, spec: &Spec, bundle: &Path, is_new: bool) -> Done<Option<String>> {
+    let linux = spec.linux().as_ref();
+    let path = linux.and_then(|l| l.cgroups_path().as_ref()?.to_str().map(str::to_owned));
+    if let (Some(path), true) = (&path, rt.handlers.node().cgroup_v2 && is_new) {
+        let limits = linux.and_then(|l| l.resources().as_ref()).map(cgroups::own_limits).transpose();
+        cgroups::make_v2(rt, path, &limits.at("read", bundle)?.unwrap_or_default())?;
+    }
+    Ok(path)
 }
 
 /// The supervisor says no. It may be as it has started the container already, for who died meanwhile.

@@ -5,9 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::thread::LinkNameSpaceType;
+use seccomp_filter::Filter;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::FILTER;
 use crate::cgroups::Resources;
 use crate::helper::at;
 use crate::process::{self, Process};
@@ -65,6 +67,8 @@ pub(super) struct Linux {
     pub(super) masked_paths: Vec<PathBuf>,
     #[serde(default)]
     pub(super) readonly_paths: Vec<PathBuf>,
+    /// For those who look at containers from outside: its filter is in a file of its own ([`FILTER`]).
+    seccomp: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -98,6 +102,11 @@ impl Spec {
         let path = bundle.join(CONFIG);
         let spec: Self = File::open(&path).and_then(process::read).map_err(at(&path))?;
         Ok(spec)
+    }
+
+    /// The filter that it is to be held to. One that has a profile, and no filter, is not started.
+    pub(super) fn filter(&self, bundle: &Path) -> io::Result<Option<Filter>> {
+        self.linux.seccomp.as_ref().map(|_| process::read_filter(&bundle.join(FILTER))).transpose()
     }
 }
 
@@ -141,11 +150,21 @@ mod tests {
     #[test]
     fn a_part_that_is_not_known_is_refused() {
         assert!(spec("", "[]").is_ok());
-        for more in
-            [r#", "seccomp": {}"#, r#", "rootfsPropagation": "rshared""#, r#", "sysctl": {}"#, r#", "uidMappings": []"#]
-        {
+        for more in [r#", "rootfsPropagation": "rshared""#, r#", "sysctl": {}"#, r#", "uidMappings": []"#] {
             assert!(spec(more, "[]").unwrap_err().to_string().contains("unknown field"), "{more}");
         }
+    }
+
+    #[test]
+    fn one_with_a_profile_has_a_filter_or_is_not_started() {
+        let bundle = tempfile::tempdir().expect("folder");
+        let of = |more: &str| spec(more, "[]").expect("a spec").filter(bundle.path());
+        assert_eq!(of("").expect("none"), None);
+        let missing = of(r#", "seccomp": {"defaultAction": "SCMP_ACT_ERRNO"}"#).expect_err("no file");
+        assert!(missing.to_string().contains(FILTER), "{missing}");
+        std::fs::write(bundle.path().join(FILTER), r#"{"flags": 0, "program": [[6, 0, 0, 0]]}"#).expect("file");
+        assert_eq!(of(r#", "seccomp": {}"#).expect("a filter").expect("one").program.len(), 1);
+        assert_eq!(of("").expect("none"), None);
     }
 
     #[test]

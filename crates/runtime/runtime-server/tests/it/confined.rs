@@ -7,7 +7,7 @@ use crate::bed::{Bed, has_apparmor};
 use crate::on_runc::{Client, container, exec, exited, profile, run_pod, running, stop_pod};
 
 /// What a process says of itself.
-const LOOK: &str = "b=/bin/busybox; $b grep -E '^(Cap|NoNew|Seccomp:|Groups|Uid|Gid|Umask|SigBlk)' /proc/self/status; \
+const LOOK: &str = "b=/bin/busybox; $b grep -E '^(Cap|NoNew|Seccomp|Groups|Uid|Gid|Umask|SigBlk)' /proc/self/status; \
     $b grep ^SigIgn: /proc/self/status | $b tail -c 9 | $b cut -c2-; \
     $b sort /proc/self/cgroup; $b cat /proc/self/mountinfo /proc/self/limits /proc/self/oom_score_adj; \
     for n in cgroup ipc mnt net pid user uts; do $b readlink /proc/self/ns/$n; done; \
@@ -50,7 +50,7 @@ async fn commands_are_confined_as_their_container_is() {
     let tmp = bed.dir.path().join("images/box/rootfs/tmp");
     std::fs::set_permissions(tmp, std::os::unix::fs::PermissionsExt::from_mode(0o1777)).expect("for all");
     let script = format!("{LOOK}; until [ -e /tmp/done ]; do sleep 0.05; done");
-    for Kind { name, user, by_runtime, change } in KINDS {
+    for Kind { name, user, seccomp, by_runtime, change } in KINDS {
         let mut config = container(name, &script);
         config.working_dir = "/not/yet/there".into();
         let resources = config.linux.as_mut().and_then(|l| l.resources.as_mut());
@@ -68,7 +68,7 @@ async fn commands_are_confined_as_their_container_is() {
         let other: Vec<_> = first.iter().zip(&command).filter(|(a, b)| a != b).collect();
         assert!(other.is_empty() && first.len() == command.len(), "{name}: {other:#?}");
         let has = |line: &str| assert!(first.iter().any(|l| l == line), "{name}: {line} is not in\n{first:#?}");
-        has(&format!("Seccomp:\t{}", if *by_runtime { 2 } else { 0 }));
+        has(&format!("Seccomp:\t{seccomp}"));
         has(&format!("NoNewPrivs:\t{}", u8::from(no_new_privs)));
         has("/not/yet/there");
         has("HOME=/");
@@ -81,22 +81,43 @@ async fn commands_are_confined_as_their_container_is() {
 struct Kind {
     name: &'static str,
     user: i64,
+    /// Mode of seccomp: 0 is none, and 2 a filter.
+    seccomp: u8,
     /// Its commands are left to `runc`.
     by_runtime: bool,
     change: fn(&mut v1::LinuxContainerSecurityContext),
 }
 
 const fn kind(name: &'static str, user: i64, change: fn(&mut v1::LinuxContainerSecurityContext)) -> Kind {
-    Kind { name, user, by_runtime: false, change }
+    Kind { name, user, seccomp: 0, by_runtime: false, change }
 }
 
-const fn guarded(name: &'static str, user: i64) -> Kind {
-    Kind { name, user, by_runtime: true, change: |c| c.seccomp = Some(profile(ProfileType::RuntimeDefault)) }
+const fn guarded(name: &'static str, user: i64, change: fn(&mut v1::LinuxContainerSecurityContext)) -> Kind {
+    Kind { name, user, seccomp: 2, by_runtime: false, change }
+}
+
+fn by_default(context: &mut v1::LinuxContainerSecurityContext) {
+    context.seccomp = Some(profile(ProfileType::RuntimeDefault));
 }
 
 const KINDS: &[Kind] = &[
-    guarded("guarded-root", 0),
-    guarded("guarded-user", 1000),
+    guarded("guarded-root", 0, by_default),
+    guarded("guarded-user", 1000, by_default),
+    guarded("restricted", 1000, |c| {
+        by_default(c);
+        c.no_new_privs = true;
+        c.capabilities = Some(v1::Capability { drop_capabilities: vec!["ALL".into()], ..Default::default() });
+    }),
+    Kind {
+        name: "traces",
+        user: 0,
+        seccomp: 0,
+        by_runtime: true,
+        change: |c| {
+            let add_capabilities = vec!["SYS_PTRACE".into()];
+            c.capabilities = Some(v1::Capability { add_capabilities, ..Default::default() });
+        },
+    },
     kind("root", 0, |_| ()),
     kind("user", 1000, |_| ()),
     kind("unknown-user", 4711, |_| ()),

@@ -10,7 +10,7 @@ use rustix::process::{Signal, kill_process};
 
 use crate::bed::{Bed, until};
 use crate::on_runc::{
-    Client, container, create, exited, guarded, remove_pod, run_pod, running, sandbox, start, status, stop_pod,
+    Client, container, create, exited, remove_pod, run_pod, running, sandbox, start, status, stop_pod, tracing,
 };
 
 async fn stop(client: &mut Client, id: &str, timeout: i64) {
@@ -31,7 +31,7 @@ async fn begun(bed: &Bed, stage: usize, pod: &str, name: &str, id: &str) {
 }
 
 /// By the supervisor itself, and by `runc`.
-const BOTH: [fn(&str, &str) -> v1::ContainerConfig; 2] = [container, guarded];
+const BOTH: [fn(&str, &str) -> v1::ContainerConfig; 2] = [container, tracing];
 
 async fn gone(bed: &Bed, client: &mut Client, pods: &[&str]) {
     for pod in pods {

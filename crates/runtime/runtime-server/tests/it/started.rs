@@ -5,15 +5,17 @@ use std::fs;
 use std::path::Path;
 
 use cri_api::v1;
+use cri_api::v1::security_profile::ProfileType;
 
 use crate::bed::{Bed, has_apparmor, until};
-use crate::on_runc::{Client, container, exec, exited, running, status, stop_pod};
+use crate::on_runc::{Client, container, exec, exited, profile, running, status, stop_pod};
 
 /// What a process says of itself, of its mounts, of its devices, and of what is hidden from it.
 const LOOK: &str = r#"b=/bin/busybox
 say() { $b echo "== $1"; }
-say status; $b grep -E '^(Cap|NoNew|Seccomp:|Groups|Uid|Gid|Umask|SigBlk)' /proc/self/status
+say status; $b grep -E '^(Cap|NoNew|Seccomp|Groups|Uid|Gid|Umask|SigBlk)' /proc/self/status
 $b grep ^SigIgn: /proc/self/status | $b tail -c 9 | $b cut -c2-; $b grep ^NSpid: /proc/1/status
+say calls; $b unshare -U $b true 2>&1; $b echo $?
 say groups; $b sort /proc/self/cgroup
 say mounts; $b cat /proc/self/mountinfo
 say limits; $b cat /proc/self/limits /proc/self/oom_score_adj
@@ -196,6 +198,13 @@ const KINDS: &[Kind] = &[
         context(c).run_as_group = Some(v1::Int64Value { value: 1001 });
         context(c).supplemental_groups = vec![50, 60];
         context(c).no_new_privs = true;
+    }),
+    kind("guarded", |c, _| context(c).seccomp = Some(profile(ProfileType::RuntimeDefault))),
+    kind("restricted", |c, _| {
+        context(c).seccomp = Some(profile(ProfileType::RuntimeDefault));
+        context(c).no_new_privs = true;
+        context(c).run_as_user = Some(v1::Int64Value { value: 1000 });
+        context(c).capabilities = Some(v1::Capability { drop_capabilities: vec!["ALL".into()], ..Default::default() });
     }),
     kind("few", |c, _| {
         let all = vec!["ALL".to_owned()];

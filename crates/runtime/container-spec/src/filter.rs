@@ -1,0 +1,59 @@
+//! A seccomp profile as a program for the kernel: for a call by its number and arguments it answers what `runc` with libseccomp would have it answer,
+//! which is what profiles are written for. What libseccomp is not known to make of a profile is not guessed: no filter is made then.
+//!
+//! - A profile goes by names. On each ABI that it lists (the node's own always), a name has a number or is not there.
+//! - Two conditions on one argument are two rules, of which either suffices (`runc`); else all conditions of a rule have to hold.
+//! - A call of another architecture kills the thread (libseccomp's action for a bad one).
+//! - Where what is not named is refused, calls behind the last number that the profile names answer ENOSYS (`runc`), so that programs that are newer than
+//!   the profile fall back.
+
+mod abi;
+mod code;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use oci_spec::runtime::{LinuxSeccomp, LinuxSeccompFilterFlag};
+use seccomp_filter::Filter;
+
+use abi::Machine;
+use rules::Answers;
+
+/// Instructions of a program: what is passed on with the order to start a container has its bounds, and the kernel takes twice as many.
+const MAX_PROGRAM: usize = 2048;
+/// `SECCOMP_RET_KILL_THREAD`.
+const KILL_THREAD: u32 = 0;
+/// `SECCOMP_FILTER_FLAG_LOG` and `SECCOMP_FILTER_FLAG_SPEC_ALLOW`.
+const LOG: u32 = 1 << 1;
+const SPEC_ALLOW: u32 = 1 << 2;
+
+/// The filter of a profile on a node of an architecture (`x86_64`, `aarch64`), to be loaded into all that becomes a process of the container. `None`: one
+/// that only an OCI runtime makes.
+#[must_use]
+pub fn profile_filter(profile: &LinuxSeccomp, architecture: &str) -> Option<Filter> {
+    if profile.listener_path().is_some() || profile.listener_metadata().is_some() {
+        return None;
+    }
+    let flags = flags(profile.flags().as_deref())?;
+    let machines = Machine::of(architecture, profile.architectures().as_deref().unwrap_or_default())?;
+    let mut sections = Vec::new();
+    for machine in &machines {
+        let ranges = machine.ranges(|abi| Answers::of(profile, abi))?;
+        sections.push((machine.audit, code::section(&ranges)?));
+    }
+    let program = code::program(&sections, KILL_THREAD);
+    (program.len() <= MAX_PROGRAM).then_some(Filter { flags, program })
+}
+
+/// Where none are said, and not even that there are none, mitigations of speculative execution are not forced on (`runc`).
+fn flags(said: Option<&[LinuxSeccompFilterFlag]>) -> Option<u32> {
+    let Some(said) = said else { return Some(SPEC_ALLOW) };
+    said.iter().try_fold(0, |all, flag| match flag {
+        LinuxSeccompFilterFlag::SeccompFilterFlagLog => Some(all | LOG),
+        LinuxSeccompFilterFlag::SeccompFilterFlagSpecAllow => Some(all | SPEC_ALLOW),
+        // There is one thread.
+        LinuxSeccompFilterFlag::SeccompFilterFlagTsync => Some(all),
+        // For profiles that ask somebody.
+        LinuxSeccompFilterFlag::SeccompFilterFlagWaitKillableRecv => None,
+    })
+}
