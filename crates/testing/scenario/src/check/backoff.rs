@@ -5,6 +5,7 @@
 //! What makes a node forget, or lets it start a container for another reason, begins the count anew: a daemon that dies, an actor
 //! that is struck, another sandbox, a changed image, an end that the node itself brought about. After these a node may know more than
 //! this file, and wait for up to 300 s; as it may where a container waited while there was trouble, since each one that could not be made counts.
+//! Where a sidecar before it ends meanwhile, it waits for that as well, for as long as that takes to start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +29,8 @@ struct Known<'a> {
     waits_since: Option<i64>,
     /// How long it has to wait, and when that was raised.
     delay: Option<(i64, i64)>,
+    /// A sidecar that it waits for has ended since it did.
+    held: bool,
     /// Nothing has made the node forget or remember more, since its first attempt.
     exact: bool,
 }
@@ -52,7 +55,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                 let first = of.attempt == 0 && k.sandbox.is_empty();
                 let exact = first || (of.attempt > 0 && k.exact && k.sandbox == of.sandbox);
                 let delay = raised(k, *at, &of.sandbox);
-                *k = Known { sandbox: &of.sandbox, ended: None, waits_since: Some(*at), delay, exact };
+                *k = Known { sandbox: &of.sandbox, ended: None, waits_since: Some(*at), delay, held: false, exact };
             }
             Fact::Started(of) => {
                 if let Some(k) = known.get_mut(&(of.uid.as_str(), of.name.as_str())) {
@@ -60,10 +63,13 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                 }
             }
             Fact::Ended(of, _, cause) => {
+                let behind = behind_sidecar(history, of);
+                let waiting = known.iter_mut().filter(|((uid, name), _)| *uid == of.uid && behind.contains(name));
+                waiting.for_each(|(_, k)| k.held = true);
                 if let Some(k) = known.get_mut(&(of.uid.as_str(), of.name.as_str())) {
                     k.waits_since = None;
                     if matches!(cause, Cause::Itself | Cause::NoStart) && !stopped.contains(of.id.as_str()) {
-                        k.ended = Some(*at);
+                        (k.ended, k.held) = (Some(*at), false);
                         k.exact &= !trouble;
                     } else {
                         (k.ended, k.delay, k.exact) = (None, None, false);
@@ -83,6 +89,16 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
         }
     }
     found
+}
+
+/// Containers that wait for this one, if it is a sidecar.
+fn behind_sidecar<'a>(history: &'a History, of: &Of) -> BTreeSet<&'a str> {
+    let parts = history.shapes.get(&of.pod).into_iter().flat_map(|s| s.init.iter().chain(&s.containers));
+    let mut from = parts.skip_while(|part| part.name != of.name);
+    if from.next().is_none_or(|part| !part.sidecar) {
+        return BTreeSet::new();
+    }
+    from.map(|part| part.name.as_str()).collect()
 }
 
 /// The delay in force for an end at `ended`.
@@ -108,7 +124,7 @@ fn judge(known: &Known<'_>, of: &Of, at: i64, spans: &[(i64, i64)]) -> Option<St
         return Some(format!("{} is made {} s after an end, not {} s", of.label(), waited / SECOND, least / SECOND));
     }
     let (quiet, most) = (quiet_between(spans, ended, at), if known.exact { least } else { MOST });
-    (quiet > most + SLACK)
+    (quiet > most + SLACK && !known.held)
         .then(|| format!("{} is made {} s after an end, {} s were to wait", of.label(), quiet / SECOND, most / SECOND))
 }
 
@@ -116,8 +132,9 @@ fn judge(known: &Known<'_>, of: &Of, at: i64, spans: &[(i64, i64)]) -> Option<St
 mod tests {
     use fakes::runtime::Cause;
 
-    use crate::check::made::{ended, history, of};
+    use crate::check::made::{ended, history, of, part, shape, wanted};
     use crate::history::{Fact, Of};
+    use crate::shape::{Part, Shape};
 
     fn made(attempt: u32) -> Fact {
         Fact::Made(of("a", attempt), true)
@@ -161,6 +178,23 @@ mod tests {
         let within_300 =
             [(0, made(0)), (1, ended(0, 1)), (1, made_there), (2, ended_there), (302, Fact::Made(elsewhere(3), true))];
         assert_eq!(super::check(&history(within_300)).len(), 0);
+    }
+
+    /// Found as seed 2194: its startup probe failed again and again.
+    #[test]
+    fn a_container_waits_for_a_sidecar_before_it() {
+        let with = |is_sidecar, of_side: &[Fact]| {
+            let side = Part { sidecar: is_sidecar, ..part("side") };
+            let wanted = (0, wanted(Shape { init: vec![side], ..shape() }));
+            let first = [wanted, (0, made(0)), (1, ended(0, 1))];
+            let between = of_side.iter().map(|fact| (2, fact.clone()));
+            super::check(&history(first.into_iter().chain(between).chain([(400, made(1))]))).len()
+        };
+        let killed = Fact::Ended(of("side", 0), 137, Cause::Kill);
+        assert_eq!((with(true, &[]), with(true, std::slice::from_ref(&killed))), (1, 0));
+        assert_eq!(with(false, &[killed]), 1, "no sidecar");
+        let other = Fact::Ended(of("b", 0), 137, Cause::Kill);
+        assert_eq!(with(true, &[other]), 1);
     }
 
     #[test]
