@@ -10,6 +10,10 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+/// Instructions of a program, at most: one that goes along with the order to run a command has its bounds (`pod-supervisor`), and the kernel takes
+/// twice as many.
+pub const MAX_PROGRAM: usize = 2048;
+
 /// One instruction of a program (`struct sock_filter`): code, how far to jump when true and when not, number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instruction(pub u16, pub u8, pub u8, pub u32);
@@ -36,7 +40,10 @@ impl Filter {
         let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::c_ulong::from(self.flags));
         // SAFETY: the structure and the `len` instructions that it points to outlive the call, which only reads them.
         let code = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, std::ptr::from_ref(&call)) };
-        if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        let loaded = if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+        // To give memory back is a call that the filter may refuse, and the thread becomes another program soon.
+        std::mem::forget(program);
+        loaded
     }
 }
 

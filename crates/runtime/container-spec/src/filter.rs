@@ -1,5 +1,5 @@
-//! A seccomp profile as a program for the kernel: for a call by its number and arguments it answers what `runc` with libseccomp would have it answer,
-//! which is what profiles are written for. What libseccomp is not known to make of a profile is not guessed: no filter is made then.
+//! A seccomp profile as a program for the kernel: for a call by its number and arguments it answers what the profile says, read as `runc` with libseccomp
+//! reads it, which is what profiles are written for. Where what libseccomp makes of one is not what is written, or not known, no filter is made.
 //!
 //! - A profile goes by names. On each ABI that it lists (the node's own always), a name has a number or is not there.
 //! - Two conditions on one argument are two rules, of which either suffices (`runc`); else all conditions of a rule have to hold.
@@ -14,13 +14,11 @@ mod rules;
 mod tests;
 
 use oci_spec::runtime::{LinuxSeccomp, LinuxSeccompFilterFlag};
-use seccomp_filter::Filter;
+use seccomp_filter::{Filter, MAX_PROGRAM};
 
 use abi::Machine;
 use rules::Answers;
 
-/// Instructions of a program: what is passed on with the order to start a container has its bounds, and the kernel takes twice as many.
-const MAX_PROGRAM: usize = 2048;
 /// `SECCOMP_RET_KILL_THREAD`.
 const KILL_THREAD: u32 = 0;
 /// `SECCOMP_FILTER_FLAG_LOG` and `SECCOMP_FILTER_FLAG_SPEC_ALLOW`.

@@ -115,9 +115,16 @@ pub(crate) fn guard() -> io::Result<()> {
 
 /// Tells why it comes to nothing: `what` failed.
 pub(crate) fn say_failed(mut told: &UnixStream, what: &str, failed: &io::Error) {
-    let words = format!("{what} failed: unable to start container process: {failed}");
     // Whoever would read it may be gone. Who makes its cgroups may have failed, too.
-    let _ = told.write_all(&[&words.as_bytes()[..words.len().min(MAX_ORDER)], b"\n"].concat());
+    let _ = told.write_all(line_of(what, failed).as_bytes());
+}
+
+/// One line: names in it may be a container's, and what is in lines of their own is believed ([`PID`]).
+fn line_of(what: &str, failed: &io::Error) -> String {
+    let words = format!("{what} failed: unable to start container process: {failed}");
+    let plain = words.chars().map(|c| if c.is_control() { '?' } else { c });
+    // A character takes up to four bytes.
+    plain.take(MAX_ORDER / 4).chain(['\n']).collect()
 }
 
 /// Splits what was passed into what always is, and the socket that waits for the terminal, if the process is to have one.
@@ -219,5 +226,28 @@ impl Own {
     /// Opens what a descriptor is of anew.
     pub(crate) fn reopen(&self, of: impl AsFd, flags: OFlags) -> io::Result<OwnedFd> {
         Ok(openat(&self.0, of.as_fd().as_raw_fd().to_string(), flags, Mode::empty())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seccomp_filter::{Filter, Instruction, MAX_PROGRAM};
+
+    use super::*;
+
+    #[test]
+    fn what_failed_is_one_line_whatever_names_are_in_it() {
+        let failed = io::Error::other("exec: \"/x\npid 1234\nbegin\n\": stat /x\npid 1234\r: no such file");
+        let line = line_of("exec", &failed);
+        assert_eq!(line.matches('\n').count(), 1, "{line}");
+        assert!(line.starts_with("exec failed: unable") && line.ends_with("no such file\n"), "{line}");
+        assert!(line_of("exec", &io::Error::other("ä".repeat(MAX_ORDER))).len() <= MAX_ORDER);
+    }
+
+    #[test]
+    fn the_longest_filter_goes_along_with_an_order() {
+        let longest = Instruction(u16::MAX, u8::MAX, u8::MAX, u32::MAX);
+        let filter = Filter { flags: u32::MAX, program: vec![longest; MAX_PROGRAM] };
+        frame(&(true, Some(filter)), MAX_ORDER).expect("it fits");
     }
 }

@@ -33,6 +33,14 @@ pub(super) struct Condition {
     pub(super) wide: bool,
 }
 
+impl Condition {
+    /// Whether it asks which number is larger.
+    fn orders(&self) -> bool {
+        use LinuxSeccompOperator::{ScmpCmpGe, ScmpCmpGt, ScmpCmpLe, ScmpCmpLt};
+        matches!(self.operator, ScmpCmpGe | ScmpCmpGt | ScmpCmpLe | ScmpCmpLt)
+    }
+}
+
 /// When a call is answered so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
@@ -57,13 +65,12 @@ impl Answers {
     pub(super) fn of(profile: &LinuxSeccomp, abi: Abi) -> Option<Self> {
         let usual = answer(profile.default_action(), profile.default_errno_ret())?;
         let mut all = Self { usual, behind: usual, last: 0, rules: BTreeMap::new() };
-        let mut is_any_known = false;
         for call in profile.syscalls().iter().flatten() {
             let answer = answer(call.action(), call.errno_ret())?;
             let cases = cases(call.args().as_deref().unwrap_or_default(), abi.wide())?;
             for name in call.names() {
-                if let Some(number) = abi.number(name) {
-                    is_any_known = true;
+                // Those that can be made by another call libseccomp knows by numbers below zero there.
+                if let Some(number) = abi.number(name).filter(|_| abi.multiplexed(name).is_none()) {
                     all.last = all.last.max(number);
                 }
                 // Nothing else, and runc leaves such a rule out.
@@ -72,10 +79,10 @@ impl Answers {
                 }
             }
         }
-        if is_any_known && refuses(profile.default_action()) && profile.default_errno_ret() != Some(ENOSYS) {
+        if all.last > 0 && refuses(profile.default_action()) {
             all.behind = ERRNO | ENOSYS;
         }
-        Some(all)
+        all.rules.values().all(Rule::is_usual).then_some(all)
     }
 
     fn add(&mut self, abi: Abi, name: &str, answer: u32, cases: &[Vec<Condition>]) -> Option<()> {
@@ -114,6 +121,13 @@ impl Answers {
 impl Rule {
     pub(super) fn is_always(&self) -> bool {
         self.cases.iter().any(Vec::is_empty)
+    }
+
+    /// Whether libseccomp makes of it what is written. Of several rules of one call it joins what they compare, and does not come out right where one has
+    /// several conditions, or where they ask which of two numbers of more than 32 bits is larger.
+    fn is_usual(&self) -> bool {
+        let is_single = |case: &Vec<Condition>| case.len() == 1 && !(case[0].orders() && case[0].value >> 32 != 0);
+        self.is_always() || self.cases.len() == 1 || self.cases.iter().all(is_single)
     }
 }
 

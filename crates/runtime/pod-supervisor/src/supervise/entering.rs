@@ -68,7 +68,8 @@ fn read(words: &[u8], what: &str) -> Told {
     let (mut pid, mut begun, mut rest) = (None, false, Vec::new());
     for line in text.split_inclusive('\n') {
         match line.strip_prefix(PID).map(|n| n.trim().parse()) {
-            Some(Ok(number)) => pid = Some(number),
+            // Who started it says so before it can say anything.
+            Some(Ok(number)) if pid.is_none() => pid = Some(number),
             _ if line == BEGIN => begun = true,
             _ => rest.push(line),
         }
@@ -152,6 +153,7 @@ mod tests {
             ("begin\npid 7\nexec /x: bad", failed("exec /x: bad", Some(7))),
             ("exec failed: a\nb\n", failed("exec failed: a\nb", None)),
             ("exec failed: a\npid 7\n", failed("exec failed: a", Some(7))),
+            ("pid 7\nexec failed: a\npid 8\n", failed("exec failed: a\npid 8", Some(7))),
             ("pid 7\n", failed(early, Some(7))),
             ("begin\n", failed(early, None)),
             ("", failed(early, None)),
