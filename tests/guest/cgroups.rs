@@ -8,8 +8,8 @@ use testbed::plain_id;
 
 use crate::node::{Node, shell, uid};
 
-/// By group below `kubepods` (`.` is itself) and file.
-type Values = BTreeMap<(String, String), String>;
+/// By group below that of all pods (`.` is itself) and file.
+pub(crate) type Values = BTreeMap<(String, String), String>;
 
 const FILES: [&str; 9] = [
     "cpu.weight",
@@ -25,13 +25,18 @@ const FILES: [&str; 9] = [
 
 /// A group, and what its files hold; those after the sixth are everywhere as the kernel makes them: a kubelet's gate `MemoryQoS`
 /// is off.
-type Row<'a> = (String, [&'a str; 6]);
+pub(crate) type Row<'a> = (String, [&'a str; 6]);
 
 fn values(node: &Node) -> Values {
+    values_below(node, "kubepods")
+}
+
+/// What the files hold of a group at the top and of those below it.
+pub(crate) fn values_below(node: &Node, top: &str) -> Values {
     let names = FILES.map(|f| format!("-name {f}")).join(" -o ");
     // Groups may go while they are read.
     let text =
-        node.sh(&format!("set -e; cd /sys/fs/cgroup/kubepods; find . \\( {names} \\) -exec grep -sH . {{}} + || true"));
+        node.sh(&format!("set -e; cd /sys/fs/cgroup/{top}; find . \\( {names} \\) -exec grep -sH . {{}} + || true"));
     let row = |line: &str| {
         let (path, value) = line.split_once(':').expect("path and value");
         let (group, file) = path.rsplit_once('/').expect("group and file");
@@ -40,7 +45,7 @@ fn values(node: &Node) -> Values {
     text.lines().map(row).collect()
 }
 
-fn expect(values: &Values, rows: &[Row<'_>]) {
+pub(crate) fn expect(values: &Values, rows: &[Row<'_>]) {
     let untouched = ["0", "0", "max"];
     for (group, wanted) in rows {
         let wanted: Vec<&str> = wanted.iter().chain(&untouched).copied().collect();
@@ -55,19 +60,19 @@ fn score(node: &Node, group: &str) -> i64 {
     number(node, &format!("read -r pid < /sys/fs/cgroup/kubepods/{group}/cgroup.procs; cat /proc/$pid/oom_score_adj"))
 }
 
-fn number<T: std::str::FromStr>(node: &Node, script: &str) -> T {
+pub(crate) fn number<T: std::str::FromStr>(node: &Node, script: &str) -> T {
     let text = node.sh(script);
     text.trim().parse().unwrap_or_else(|_| panic!("{script}: {text}"))
 }
 
-/// A container's group below that of its pod.
-fn container<'a>(pod: &'a Value, name: &str) -> &'a str {
+/// The id of a container, which is its group's name below that of its pod.
+pub(crate) fn container<'a>(pod: &'a Value, name: &str) -> &'a str {
     let all = pod["status"]["containerStatuses"].as_array().expect("containers");
     let id = all.iter().find(|c| c["name"] == name).and_then(|c| c["containerID"].as_str()).expect("an id");
     plain_id(id)
 }
 
-fn idle(name: &str, resources: &str) -> String {
+pub(crate) fn idle(name: &str, resources: &str) -> String {
     shell(name, "while sleep 1; do :; done", &format!("    resources: {resources}\n"))
 }
 
@@ -236,10 +241,21 @@ fn what_is_told_of_a_pod_is_what_the_kernel_counts() {
 }
 
 /// The shell itself takes little: it goes on if only the greedy one dies.
-fn eats() -> String {
+pub(crate) fn eats() -> String {
     let script = "echo begun; dd if=/dev/zero of=/dev/null bs=100M count=1; echo survived; exec sleep 100000";
     let limits = "    resources: {limits: {memory: 32Mi}}\n";
     format!("  restartPolicy: Never\n  containers:\n{}", shell("main", script, limits))
+}
+
+/// Waits for the end of a pod, which is told as the kernel's.
+pub(crate) fn wait_oom_killed(node: &Node, name: &str) -> Value {
+    let pod = node.wait("the pod to fail", || {
+        let pod = node.pod(name)?.ok_or("no such pod")?;
+        if pod["status"]["phase"] == "Failed" { Ok(pod) } else { Err(pod["status"].to_string()) }
+    });
+    let end = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
+    assert_eq!((&end["reason"], &end["exitCode"]), (&"OOMKilled".into(), &137.into()), "{pod}");
+    pod
 }
 
 fn log_of(node: &Node, pod: &Value) -> String {
@@ -250,12 +266,7 @@ fn log_of(node: &Node, pod: &Value) -> String {
 fn a_container_that_takes_too_much_dies_as_a_whole_and_it_is_told_why() {
     let node = Node::start();
     node.put("eats", &eats());
-    let pod = node.wait("the pod to fail", || {
-        let pod = node.pod("eats")?.ok_or("no such pod")?;
-        if pod["status"]["phase"] == "Failed" { Ok(pod) } else { Err(pod["status"].to_string()) }
-    });
-    let end = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
-    assert_eq!((&end["reason"], &end["exitCode"]), (&"OOMKilled".into(), &137.into()), "{pod}");
+    let pod = wait_oom_killed(&node, "eats");
     let log = log_of(&node, &pod);
     assert!(log.contains("begun") && !log.contains("survived"), "{log}");
     node.remove("eats");

@@ -22,6 +22,8 @@ mod reserved;
 mod resize;
 mod served;
 mod shutdown;
+mod supervisors;
 mod swap;
+mod systemd;
 mod told;
 mod troubled;

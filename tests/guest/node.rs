@@ -40,6 +40,17 @@ impl Node {
         node
     }
 
+    /// A guest of systemd, which makes the cgroups, with bosun as the service that nodes have and on its own runtime; it answers.
+    pub(crate) fn of_systemd() -> Self {
+        let options = GuestOptions { systemd: true, ..GuestOptions::default() };
+        let node = Node { guest: Guest::boot(options).unwrap_or_else(|e| panic!("{e}")) };
+        node.take_own_runtime();
+        node.configure(&json!({"cgroupDriver": "systemd", "podPidsLimit": 200}));
+        node.sh("systemctl start bosun");
+        node.wait_answer();
+        node
+    }
+
     /// The daemon is to run pods by itself, on these images; containerd has them on the guest's disk.
     fn take_own_runtime(&self) {
         for image in Image::of_pods().expect("images") {
@@ -58,7 +69,7 @@ impl Node {
     pub(crate) fn up_with(&self, flags: &str) {
         let runtime = if has_own_runtime() { "" } else { "svc containerd; " };
         self.sh(&format!("{runtime}svc bosun {flags}"));
-        self.wait("bosun to answer", || self.ask("actors").map(drop));
+        self.wait_answer();
     }
 
     /// Lays fields over the daemon's configuration, which is on the disk when this returns.
@@ -74,6 +85,10 @@ impl Node {
     /// `kill -9` of the daemon alone, and another one.
     pub(crate) fn restart_bosun(&self) {
         self.sh("svc kill bosun; svc bosun");
+        self.wait_answer();
+    }
+
+    pub(crate) fn wait_answer(&self) {
         self.wait("bosun to answer", || self.ask("actors").map(drop));
     }
 
@@ -95,7 +110,8 @@ impl Node {
     }
 
     pub(crate) fn log(&self) -> String {
-        let ran = self.guest.run("tail -n 40 /var/log/bosun.log /var/log/kubelet.log 2>&1", Duration::from_secs(20));
+        let logs = "tail -n 40 /var/log/bosun.log /var/log/kubelet.log 2>&1; journalctl -qn 40 -u bosun 2>&1";
+        let ran = self.guest.run(logs, Duration::from_secs(20));
         ran.map_or_else(|e| e.to_string(), |r| r.output)
     }
 

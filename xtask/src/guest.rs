@@ -27,6 +27,8 @@ use script::{quoted, shown};
 /// to /etc/kubernetes/manifests, the configuration is /etc/kubernetes/kubelet.json, logs are in /var/log; /programs is this
 /// machine's target/debug. It has one processor and is slow: starting a process takes 70 ms, a pod 5 to 16 s.
 ///
+/// With `--systemd` the first process is Debian's systemd, and bosun its service: `systemctl start bosun`, `journalctl -u bosun`.
+///
 /// Examples: `cargo xtask guest --node`; `cargo xtask guest run -- cat /sys/fs/cgroup/cgroup.controllers`;
 /// `cargo xtask guest test power`.
 #[derive(clap::Args)]
@@ -71,6 +73,9 @@ struct Machine {
     /// Builds the daemon; starts containerd and it before anything else.
     #[arg(long)]
     node: bool,
+    /// Its first process is Debian's systemd: `systemctl start bosun` runs config/bosun.service.
+    #[arg(long, conflicts_with = "node")]
+    systemd: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -93,8 +98,8 @@ fn boot(machine: &Machine, shell: bool) -> anyhow::Result<Guest> {
     let built = machine.node.then(|| workspace::build_bosun(false)).transpose()?;
     let folder = built.as_deref().and_then(std::path::Path::parent).map(std::path::Path::to_owned);
     let programs = folder.map_or_else(|| workspace::target_dir().map(|t| t.join("debug")), Ok)?;
-    let guest =
-        Guest::boot(GuestOptions { memory_mib: machine.memory, programs, shell, say, ..GuestOptions::default() })?;
+    let options = GuestOptions { memory_mib: machine.memory, systemd: machine.systemd, ..GuestOptions::default() };
+    let guest = Guest::boot(GuestOptions { programs, shell, say, ..options })?;
     if machine.node {
         say("containerd and bosun");
         guest.sh("svc containerd; svc bosun")?;

@@ -26,7 +26,7 @@ const PACKAGES: [&str; 15] = [
     "nfs-common",
     "open-iscsi",
     "strace",
-    // Its login manager alone: nothing here runs as systemd.
+    // The first process of guests that want it; of others its login manager alone.
     "systemd",
     "dbus",
 ];

@@ -6,7 +6,7 @@ use crate::built;
 use crate::workspace::{self, has};
 
 /// What `cargo xtask test` runs of them: parts of names. All together must take at most 8 minutes, image left out.
-const SELECTION: [&str; 4] = ["cgroups::", "pods::", "power::", "resize::"];
+const SELECTION: [&str; 5] = ["cgroups::", "pods::", "power::", "resize::", "systemd::"];
 
 /// Runs only tests whose name holds a word, or all.
 #[derive(clap::Args)]

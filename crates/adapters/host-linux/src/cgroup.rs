@@ -22,7 +22,7 @@ mod values;
 mod tests;
 
 pub use devices::{DeviceKind, DeviceRule, allow_devices};
-pub use systemd::SystemdCgroups;
+pub use systemd::{SystemdCgroups, SystemdScopes};
 
 const MOUNT: &str = "/sys/fs/cgroup";
 const CGROUP2_MAGIC: i64 = 0x6367_7270;

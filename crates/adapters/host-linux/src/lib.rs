@@ -15,7 +15,7 @@ pub mod quotas;
 pub mod stats;
 pub mod sysctl;
 
-pub use cgroup::{DeviceKind, DeviceRule, LinuxCgroups, SystemdCgroups, allow_devices};
+pub use cgroup::{DeviceKind, DeviceRule, LinuxCgroups, SystemdCgroups, SystemdScopes, allow_devices};
 pub use files::{LinuxFs, open_file_or_folder, open_regular};
 pub use info::LinuxInfo;
 pub use iptables::IptablesProgram;

@@ -16,3 +16,44 @@ pub fn cgroup_path(parent: &str, id: &str) -> Option<String> {
     }
     Some(format!("{}/{id}", parent.trim_end_matches('/')))
 }
+
+/// The cgroup of sandbox or container `id` below `parent`: where a path leads, or the scope of that name in a systemd slice, which may be told by its
+/// name alone. `None` without a parent.
+#[must_use]
+pub fn cgroup_of(parent: &str, id: &str) -> Option<String> {
+    let path = cgroup_path(parent, id)?;
+    if !path.contains(':') {
+        return Some(path);
+    }
+    Some(format!("{}/{SCOPE_PREFIX}-{id}.scope", slice_of(parent)))
+}
+
+/// Where the cgroup of a systemd slice is: `/a.slice/a-b.slice` for `a-b.slice` (systemd.slice(5)).
+#[must_use]
+pub fn slice_of(parent: &str) -> String {
+    let parent = parent.trim_end_matches('/');
+    if parent.contains('/') || !parent.ends_with(".slice") {
+        return parent.to_owned();
+    }
+    let stem = parent.trim_end_matches(".slice");
+    let ends = stem.match_indices('-').map(|(at, _)| at).chain([stem.len()]);
+    ends.map(|end| format!("/{}.slice", &stem[..end])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_is_in_those_that_its_name_begins_with() {
+        for (parent, want) in [
+            ("/kubepods.slice/kubepods-podu.slice", "/kubepods.slice/kubepods-podu.slice/cri-containerd-i.scope"),
+            ("kubepods-podu.slice", "/kubepods.slice/kubepods-podu.slice/cri-containerd-i.scope"),
+            ("a.slice", "/a.slice/cri-containerd-i.scope"),
+            ("/pods/pod/", "/pods/pod/i"),
+        ] {
+            assert_eq!(cgroup_of(parent, "i").as_deref(), Some(want), "{parent}");
+        }
+        assert_eq!(cgroup_of("", "i"), None);
+    }
+}

@@ -9,6 +9,7 @@
 
 mod abi;
 mod code;
+mod machine;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -16,11 +17,9 @@ mod tests;
 use oci_spec::runtime::{LinuxSeccomp, LinuxSeccompFilterFlag};
 use seccomp_filter::{Filter, MAX_PROGRAM};
 
-use abi::Machine;
-use rules::Answers;
+use machine::Machine;
+use rules::{Answers, KILL_THREAD};
 
-/// `SECCOMP_RET_KILL_THREAD`.
-const KILL_THREAD: u32 = 0;
 /// `SECCOMP_FILTER_FLAG_LOG` and `SECCOMP_FILTER_FLAG_SPEC_ALLOW`.
 const LOG: u32 = 1 << 1;
 const SPEC_ALLOW: u32 = 1 << 2;

@@ -32,7 +32,7 @@ mod users;
 mod tests;
 
 pub use capabilities::CapabilityNames;
-pub use cgroup::cgroup_path;
+pub use cgroup::{cgroup_of, cgroup_path, slice_of};
 pub use error::SpecError;
 pub use facts::{
     AppArmor, Brought, DeviceKind, DeviceNode, ImageProcess, MountSource, NodeFacts, PodFiles, PodNamespaces, Request,

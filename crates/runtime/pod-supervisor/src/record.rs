@@ -83,6 +83,9 @@ pub struct PodPlan {
     pub namespaces: NamespacePlan,
     /// `cgroup.procs` of the cgroup that supervisor and process 1 are in, where whoever started it writes it.
     pub cgroup_procs: Vec<PathBuf>,
+    /// `memory.events` of the pod's cgroup, where those of its containers go with their last process; `None`: they stay until they were read.
+    #[serde(default)]
+    pub oom_file: Option<PathBuf>,
     /// Hierarchies of cgroups that the node has; none: the supervisor looks for them. A server that knows nothing of this has none.
     #[serde(default)]
     pub hierarchies: Vec<Hierarchy>,

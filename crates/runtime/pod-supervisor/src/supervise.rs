@@ -25,6 +25,7 @@ mod entering;
 mod leaving;
 mod lines;
 mod log;
+mod oom;
 mod requests;
 mod tools;
 
@@ -32,6 +33,7 @@ use client::{Client, MAX_CLIENTS};
 use container::{Container, Stage};
 use entering::Entering;
 use leaving::Leaving;
+use oom::PodKills;
 use tools::Tool;
 
 /// How often strays are looked for: processes of containers without a PID namespace of their own whose parents died. Nothing
@@ -88,6 +90,8 @@ struct Supervisor {
     execs: Vec<Exec>,
     /// Ends of children that nobody asked about yet: an OCI runtime's process may end before its number is read.
     strays: VecDeque<(Pid, i32)>,
+    /// Where containers' own counts of them go with their last process.
+    kills: Option<PodKills>,
     /// Process 1 of the pod's PID namespace.
     init: Option<(Pid, OwnedFd)>,
     /// Numbers of clients and of files.
@@ -143,6 +147,7 @@ impl Supervisor {
         let init = init.map(|pid| tools::watched(pid.as_raw_nonzero().get())).transpose()?;
         Ok(Self {
             run: dir.to_owned(),
+            kills: plan.oom_file.clone().map(PodKills::new),
             plan,
             listener,
             clients: BTreeMap::new(),

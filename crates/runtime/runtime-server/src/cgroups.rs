@@ -13,11 +13,15 @@ use crate::records::SandboxRecord;
 use crate::runtime::Runtime;
 use crate::supervisor::SupervisorError;
 
-/// The cgroup of supervisor and process 1. With systemd none: its scopes are systemd's to make.
+/// The cgroup of supervisor and process 1; with systemd a scope. None, where the pod has none that it could be in.
 pub(crate) fn of_sandbox(sandbox: &SandboxRecord) -> Option<String> {
-    let parent = sandbox.cgroup_parent();
-    let path = container_spec::cgroup_path(parent, &sandbox.id)?;
-    (!path.contains(':')).then_some(path)
+    container_spec::cgroup_of(sandbox.cgroup_parent(), &sandbox.id)
+}
+
+/// The unit that a cgroup is, if systemd makes it, and that of the slice it is in.
+fn scope(cgroup: &str) -> Option<(&str, &str)> {
+    let (slice, scope) = cgroup.strip_suffix('/').unwrap_or(cgroup).rsplit_once('/')?;
+    scope.ends_with(".scope").then_some((scope, slice.rsplit('/').next()?))
 }
 
 /// Where memory is accounted: version 2's one hierarchy, or that of version 1.
@@ -40,6 +44,10 @@ pub(crate) fn procs_files(rt: &Runtime, cgroup: &str) -> Vec<PathBuf> {
 /// Makes the cgroup of a supervisor where that is to be; answers its [`procs_files`].
 pub(crate) fn make_for_supervisor(rt: &Runtime, cgroup: &str) -> Done<Vec<PathBuf>> {
     let files = procs_files(rt, cgroup);
+    if scope(cgroup).is_some() {
+        // Made with the supervisor in it.
+        return Ok(files);
+    }
     if rt.handlers.node().cgroup_v2 {
         rt.cgroups.create(cgroup)?;
     } else if !files.is_empty() {
@@ -51,19 +59,28 @@ pub(crate) fn make_for_supervisor(rt: &Runtime, cgroup: &str) -> Done<Vec<PathBu
 
 /// Moves a supervisor into its cgroup, with all that it starts from then on. The kernel waits some ten milliseconds for all processors where nobody
 /// was moved just before: here while there is other work, so that containers need not wait when they are moved.
-pub(crate) fn join(supervisor: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
+pub(crate) fn join(rt: &Runtime, supervisor: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
     let pid = supervisor.ok_or(SupervisorError::Gone)?;
     let failed = |source| RuntimeError::Io { what: "move a supervisor".to_owned(), source };
-    procs_files.iter().try_for_each(|file| put_into(file, pid)).map_err(failed)
+    procs_files.iter().try_for_each(|file| {
+        let cgroup = of_procs_file(rt, file).unwrap_or_default();
+        match scope(&cgroup) {
+            Some((scope, slice)) => Ok(rt.scopes.start(slice, scope, pid)?),
+            None => put_into(file, pid).map_err(failed),
+        }
+    })
 }
 
 /// As [`join`], unless it is in it.
-pub(crate) fn join_if_outside(supervisor: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
+pub(crate) fn join_if_outside(rt: &Runtime, supervisor: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
     let pid = supervisor.ok_or(SupervisorError::Gone)?.to_string();
-    let is_outside =
-        |file: &&PathBuf| std::fs::read_to_string(file).is_ok_and(|inside| !inside.lines().any(|line| line == pid));
+    let is_outside = |file: &&PathBuf| match std::fs::read_to_string(file) {
+        Ok(inside) => !inside.lines().any(|line| line == pid),
+        // A scope that was never made; any other cgroup was.
+        Err(_) => of_procs_file(rt, file).is_some_and(|cgroup| scope(&cgroup).is_some()),
+    };
     let outside: Vec<PathBuf> = procs_files.iter().filter(is_outside).cloned().collect();
-    join(supervisor, &outside)
+    join(rt, supervisor, &outside)
 }
 
 /// The cgroup that such a file is of.
@@ -84,11 +101,14 @@ fn is_used(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> bool {
     folder.is_some_and(|folder| std::fs::read(folder.join("cgroup.procs")).is_ok_and(|all| !all.is_empty()))
 }
 
-/// The cgroup of a container, for whoever reads or empties it; with systemd it is looked for.
+/// The cgroup of a container, for whoever reads or empties it, whether it is there or not; with systemd it may have another name.
 pub(crate) fn of_container(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Option<String> {
-    match container_spec::cgroup_path(sandbox.cgroup_parent(), id) {
-        Some(path) if !path.contains(':') => Some(path),
-        Some(_) => rt.stats.container_cgroup(sandbox.cgroup_parent(), id),
+    let parent = sandbox.cgroup_parent();
+    match container_spec::cgroup_of(parent, id) {
+        Some(path) if scope(&path).is_some() => {
+            rt.stats.container_cgroup(&container_spec::slice_of(parent), id).or(Some(path))
+        }
+        Some(path) => Some(path),
         // Without a parent, the OCI runtime makes one of this name.
         None => Some(format!("/{id}")),
     }
@@ -137,4 +157,12 @@ pub(crate) fn make_v2(rt: &Runtime, cgroup: &str, limits: &Resources) -> Done<()
 pub(crate) fn oom_file(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Option<PathBuf> {
     let file = if rt.handlers.node().cgroup_v2 { "memory.events" } else { "memory.oom_control" };
     Some(folder(rt, &of_container(rt, sandbox, id)?).join(file))
+}
+
+/// The file with what the kernel killed in all of a pod, where containers' own files may be gone before anybody reads them: systemd removes a scope with its
+/// last process. Version 1 counts in each cgroup alone.
+pub(crate) fn pod_oom_file(rt: &Runtime, sandbox: &SandboxRecord) -> Option<PathBuf> {
+    let is_of_systemd = scope(&of_sandbox(sandbox)?).is_some();
+    let slice = container_spec::slice_of(sandbox.cgroup_parent());
+    (is_of_systemd && rt.handlers.node().cgroup_v2).then(|| folder(rt, &slice).join("memory.events"))
 }

@@ -276,6 +276,10 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
         Ok(_) | Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {}
         Err(e) => return Err(e.into()),
     }
+    // An OCI runtime that was killed in the midst of a start may have left what it knows.
+    if !rt.handlers.that_know(id).is_empty() {
+        ends::delete(rt, &container.pod, id).await;
+    }
     container.write_no_more().await;
     let (shared, record) = (Arc::clone(rt), container.record());
     rt.blocking.run(Class::Removal, move || erase(&shared, &record.pod, &record.id)).await?;

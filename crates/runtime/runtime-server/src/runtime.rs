@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cri_api::v1;
-use host_linux::{LinuxCgroups, LinuxStats};
+use host_linux::{LinuxCgroups, LinuxStats, SystemdScopes};
 use pod_supervisor::SOCKET;
 use pod_supervisor::cgroups::{Hierarchy, hierarchies_here};
 use tokio::sync::watch;
@@ -65,6 +65,7 @@ pub(crate) struct Runtime {
     pub(crate) handlers: Handlers,
     pub(crate) supervisor: Program,
     pub(crate) cgroups: LinuxCgroups,
+    pub(crate) scopes: SystemdScopes,
     /// Of cgroups, as the node has them mounted when this begins.
     pub(crate) hierarchies: Vec<Hierarchy>,
     pub(crate) stats: LinuxStats,
@@ -182,6 +183,7 @@ impl Runtime {
             networks,
             handlers,
             cgroups,
+            scopes: SystemdScopes::new(tokio::runtime::Handle::current()),
             hierarchies: hierarchies_here().at("read", Path::new("/proc/self/mountinfo"))?,
             events: Events::new(),
             blocking: Blocking::new(),

@@ -85,7 +85,8 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     let (shared, this) = (Arc::clone(rt), pod.record());
     let procs = rt.blocking.run(Class::State, move || begin(&shared, &this)).await?;
     let (shared, pid, to) = (Arc::clone(rt), starting.pid(), procs.clone());
-    let join = async move { shared.blocking.run(Class::State, move || cgroups::join(pid, &to)).await };
+    let join =
+        async move { Arc::clone(&shared).blocking.run(Class::State, move || cgroups::join(&shared, pid, &to)).await };
     let started = if pod.record().namespaces().pid() == v1::NamespaceMode::Pod {
         // Process 1 of the pod has to be in its cgroup from its beginning.
         join.await?;
@@ -143,7 +144,7 @@ async fn bring_up(rt: &Arc<Runtime>, pod: &Pod, starting: &mut Starting, procs: 
 pub(crate) async fn join_again(rt: &Arc<Runtime>, pod: &Pod, supervisor: Option<u32>) {
     let Some(cgroup) = cgroups::of_sandbox(&pod.record()) else { return };
     let (shared, id) = (Arc::clone(rt), pod.id.clone());
-    let join = move || cgroups::join_if_outside(supervisor, &cgroups::procs_files(&shared, &cgroup));
+    let join = move || cgroups::join_if_outside(&shared, supervisor, &cgroups::procs_files(&shared, &cgroup));
     if let Err(e) = rt.blocking.run(Class::State, join).await {
         warn!(pod = id, "its supervisor is not in its cgroup: {e}");
     }
@@ -186,6 +187,7 @@ fn plan(rt: &Runtime, sandbox: &SandboxRecord, cgroup_procs: Vec<PathBuf>) -> Do
             gids: users.into_iter().collect(),
         },
         cgroup_procs,
+        oom_file: cgroups::pod_oom_file(rt, sandbox),
         hierarchies: rt.hierarchies.clone(),
         // Not where the kernel would refuse.
         oom_score_adj: handler.node.lowest_oom_score_adj.is_none().then_some(OOM_SCORE_ADJ),

@@ -36,6 +36,29 @@ impl SystemdCgroups {
     }
 }
 
+/// Scopes: cgroups of processes that others have started, made by systemd.
+#[derive(Clone, Debug)]
+pub struct SystemdScopes {
+    bus: Arc<Bus>,
+}
+
+impl SystemdScopes {
+    /// As [`SystemdCgroups::new`].
+    #[must_use]
+    pub fn new(runtime: tokio::runtime::Handle) -> Self {
+        Self { bus: Arc::new(Bus::new(runtime, None)) }
+    }
+
+    /// Moves a process, with all that it starts from then on, into a new scope in a slice, and waits until it is there. A scope of that name that is there
+    /// already is what was wanted.
+    ///
+    /// # Errors
+    /// systemd does not answer, or refuses.
+    pub fn start(&self, slice: &str, scope: &str, pid: u32) -> HostResult<()> {
+        self.bus.start_job(scope, &of_a_new_scope(slice, scope, pid)).at("systemd", scope)
+    }
+}
+
 impl CgroupFs for SystemdCgroups {
     fn version(&self) -> CgroupVersion {
         self.files.version()
@@ -124,6 +147,17 @@ fn of_a_new(unit: &str, version: CgroupVersion) -> Vec<Property> {
     all.extend(["CPUAccounting", "MemoryAccounting", "TasksAccounting", io].map(|name| (name, true.into())));
     all.push(("DefaultDependencies", false.into()));
     all
+}
+
+/// What a scope of ours begins with. What is below it is its owner's.
+fn of_a_new_scope(slice: &str, scope: &str, pid: u32) -> Vec<Property> {
+    vec![
+        ("Description", format!("bosun {scope}").into()),
+        ("Slice", slice.to_owned().into()),
+        ("Delegate", true.into()),
+        ("DefaultDependencies", false.into()),
+        ("PIDs", vec![pid].into()),
+    ]
 }
 
 /// Limits in systemd's words.

@@ -8,6 +8,7 @@ use oci_spec::runtime::{LinuxSeccomp, LinuxSeccompAction, LinuxSeccompArg, Linux
 use super::abi::Abi;
 
 /// `SECCOMP_RET_*`.
+pub(super) const KILL_THREAD: u32 = 0;
 const KILL_PROCESS: u32 = 0x8000_0000;
 const TRAP: u32 = 0x0003_0000;
 const ERRNO: u32 = 0x0005_0000;
@@ -141,7 +142,7 @@ fn refuses(usual: LinuxSeccompAction) -> bool {
 
 fn answer(action: LinuxSeccompAction, errno: Option<u32>) -> Option<u32> {
     Some(match action {
-        LinuxSeccompAction::ScmpActKill | LinuxSeccompAction::ScmpActKillThread => super::KILL_THREAD,
+        LinuxSeccompAction::ScmpActKill | LinuxSeccompAction::ScmpActKillThread => KILL_THREAD,
         LinuxSeccompAction::ScmpActKillProcess => KILL_PROCESS,
         LinuxSeccompAction::ScmpActTrap => TRAP,
         LinuxSeccompAction::ScmpActErrno => ERRNO | errno.or(Some(EPERM)).filter(|errno| *errno <= MAX_ERRNO)?,

@@ -13,6 +13,7 @@ use rustix::process::Pid;
 use super::attach::Attached;
 use super::lines::Lines;
 use super::log::Log;
+use super::oom;
 use super::tools::Streams;
 use crate::clock;
 use crate::record::{ContainerPlan, ExitRecord, Held};
@@ -202,13 +203,9 @@ impl Container {
         Held { id: self.plan.id.clone(), pid, started_at: self.started_at, exit }
     }
 
-    /// Whether the kernel killed in its cgroup: the line `oom_kill N` of either version's file.
-    pub(super) fn was_oom_killed(&self) -> bool {
-        let Some(file) = &self.plan.oom_file else { return false };
-        // Gone with the cgroup, if somebody else removed it.
-        let text = fs::read_to_string(file).unwrap_or_default();
-        let kills = text.lines().find_map(|l| l.strip_prefix("oom_kill ")).and_then(|n| n.trim().parse::<u64>().ok());
-        kills.is_some_and(|n| n > 0)
+    /// How often the kernel killed in its cgroup; `None`: that cannot be read any more.
+    pub(super) fn oom_kills(&self) -> Option<u64> {
+        oom::kills(self.plan.oom_file.as_ref()?)
     }
 }
 

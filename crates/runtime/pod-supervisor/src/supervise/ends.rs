@@ -112,7 +112,7 @@ impl Supervisor {
             }
             Err(why) => {
                 let failed = self.containers.remove(id);
-                let is_oom = failed.as_ref().is_some_and(Container::was_oom_killed);
+                let is_oom = failed.as_ref().and_then(Container::oom_kills).is_some_and(|kills| kills > 0);
                 let why =
                     if is_oom { format!("{why}: the kernel killed for lack of memory (limit too low?)") } else { why };
                 self.delete(id, failed.and_then(|c| c.plan.cgroup.clone()));
@@ -200,8 +200,10 @@ impl Supervisor {
     fn container_ended(&mut self, id: &str, exit_code: i32) {
         let Some(container) = self.containers.get_mut(id) else { return };
         let complaints = [container.pump(false), container.pump(true)];
-        let started_at = container.started_at;
-        let exit = ExitRecord { exit_code, started_at, finished_at: clock::now(), oom: container.was_oom_killed() };
+        let own = container.oom_kills();
+        let oom = self.kills_in(id, own) > 0;
+        let Some(container) = self.containers.get_mut(id) else { return };
+        let exit = ExitRecord { exit_code, started_at: container.started_at, finished_at: clock::now(), oom };
         let cgroup = container.plan.cgroup.clone();
         let attached: Vec<u64> = container.attached.drain(..).map(|a| a.client).collect();
         container.stdin = None;
@@ -218,6 +220,13 @@ impl Supervisor {
         let event = Answer::Event { id: id.to_owned(), exit };
         self.tell_watchers(&event);
         self.delete(id, cgroup);
+    }
+
+    /// How often the kernel killed in a container that has ended. `own`: what its own file says.
+    fn kills_in(&mut self, id: &str, own: Option<u64>) -> u64 {
+        let is_other = |of: &&String, c: &Container| *of != id && matches!(c.stage, Stage::Running { .. });
+        let others = self.containers.iter().filter(|(of, c)| is_other(of, c)).filter_map(|(_, c)| c.oom_kills()).sum();
+        self.kills.as_mut().map_or(own.unwrap_or_default(), |kills| kills.of_ended(own, others))
     }
 
     /// What is left of it: its cgroup, or what the OCI runtime still keeps, processes among it.

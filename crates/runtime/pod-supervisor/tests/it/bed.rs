@@ -86,6 +86,7 @@ impl Bed {
             state: dir.path().join("state"),
             namespaces,
             cgroup_procs: Vec::new(),
+            oom_file: None,
             hierarchies: Vec::new(),
             oom_score_adj: None,
         };

@@ -4,8 +4,9 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use tokio::runtime::Handle;
-use zbus::{Connection, connection};
+use zbus::{Connection, MatchRule, MessageStream, connection};
 use zbus::{OwnedObjectPath, OwnedVariant, Variant};
 
 /// Patience with one call, the connection included.
@@ -42,6 +43,43 @@ impl Bus {
         }
     }
 
+    /// As [`Self::start`], and waits until systemd is done with it.
+    pub(super) fn start_job(&self, unit: &str, properties: &[Property]) -> io::Result<()> {
+        let work = async {
+            // Before the job: its end may come before its answer.
+            let mut ends = self.ends().await?;
+            let no_others: &[(&str, &[Property])] = &[];
+            let body = (unit, "replace", properties, no_others);
+            let job: OwnedObjectPath = match self.ask(MANAGER_PATH, MANAGER, "StartTransientUnit", &body).await {
+                Err(_) if self.is_active_now(unit).await.is_ok_and(|active| active) => return Ok(()),
+                other => other?.body().deserialize().map_err(io::Error::other)?,
+            };
+            while let Some(end) = ends.next().await {
+                let (_, ended, _, result): (u32, OwnedObjectPath, String, String) =
+                    end.map_err(words)?.body().deserialize().map_err(io::Error::other)?;
+                match result.as_str() {
+                    _ if ended != job => {}
+                    "done" => return Ok(()),
+                    other => return Err(io::Error::other(format!("the job of its start: {other}"))),
+                }
+            }
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the message bus is gone"))
+        };
+        self.runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await })?
+    }
+
+    /// Ends of jobs, on a connection that holds.
+    async fn ends(&self) -> io::Result<MessageStream> {
+        let rule = job_removed().map_err(words)?;
+        match MessageStream::for_match_rule(rule.clone(), &self.connection().await?, None).await {
+            Ok(ends) => Ok(ends),
+            Err(_) => {
+                self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+                MessageStream::for_match_rule(rule, &self.connection().await?, None).await.map_err(words)
+            }
+        }
+    }
+
     /// Changes properties until the next boot.
     pub(super) fn set(&self, unit: &str, properties: &[Property]) -> io::Result<()> {
         self.manager("SetUnitProperties", &(unit, true, properties)).map(drop)
@@ -56,12 +94,16 @@ impl Bus {
     }
 
     fn is_active(&self, unit: &str) -> io::Result<bool> {
-        let path: OwnedObjectPath = match self.manager("GetUnit", &unit) {
+        self.runtime.block_on(async { tokio::time::timeout(PATIENCE, self.is_active_now(unit)).await })?
+    }
+
+    async fn is_active_now(&self, unit: &str) -> io::Result<bool> {
+        let path: OwnedObjectPath = match self.ask(MANAGER_PATH, MANAGER, "GetUnit", &unit).await {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
             found => found?.body().deserialize().map_err(io::Error::other)?,
         };
         let of = ("org.freedesktop.systemd1.Unit", "ActiveState");
-        let answer = self.call(path.as_str(), "org.freedesktop.DBus.Properties", "Get", &of)?;
+        let answer = self.ask(path.as_str(), "org.freedesktop.DBus.Properties", "Get", &of).await?;
         let state: OwnedVariant = answer.body().deserialize().map_err(io::Error::other)?;
         let state = String::try_from(state).map_err(io::Error::other)?;
         Ok(state == "active" || state == "reloading")
@@ -71,28 +113,26 @@ impl Bus {
     where
         B: serde::Serialize + zbus::DynamicType,
     {
-        self.call(MANAGER_PATH, MANAGER, method, body)
+        let ask = self.ask(MANAGER_PATH, MANAGER, method, body);
+        self.runtime.block_on(async { tokio::time::timeout(PATIENCE, ask).await })?
     }
 
     /// Every call may be repeated, so that one that met a bus that went meanwhile is.
-    fn call<B>(&self, path: &str, interface: &str, method: &str, body: &B) -> io::Result<zbus::Message>
+    async fn ask<B>(&self, path: &str, interface: &str, method: &str, body: &B) -> io::Result<zbus::Message>
     where
         B: serde::Serialize + zbus::DynamicType,
     {
-        let ask = async {
-            let mut again = true;
-            loop {
-                let connection = self.connection().await?;
-                match connection.call_method(Some(SERVICE), path, Some(interface), method, body).await {
-                    Err(zbus::Error::InputOutput(_)) if again => {
-                        self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
-                        again = false;
-                    }
-                    other => return other.map_err(words),
+        let mut again = true;
+        loop {
+            let connection = self.connection().await?;
+            match connection.call_method(Some(SERVICE), path, Some(interface), method, body).await {
+                Err(zbus::Error::InputOutput(_)) if again => {
+                    self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    again = false;
                 }
+                other => return other.map_err(words),
             }
-        };
-        self.runtime.block_on(async { tokio::time::timeout(PATIENCE, ask).await })?
+        }
     }
 
     async fn connection(&self) -> io::Result<Connection> {
@@ -107,6 +147,12 @@ impl Bus {
         *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
         Ok(made)
     }
+}
+
+/// Words of systemd that a job has ended. Who asked for a job is told without having subscribed.
+fn job_removed() -> zbus::Result<MatchRule<'static>> {
+    let rule = MatchRule::builder().msg_type(zbus::message::Type::Signal).sender(SERVICE);
+    rule.path(MANAGER_PATH).interface(MANAGER).member("JobRemoved").build()
 }
 
 /// What the other side says; `NotFound` when it knows no such unit.

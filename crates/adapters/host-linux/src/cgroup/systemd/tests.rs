@@ -61,6 +61,23 @@ fn a_slice_that_systemd_refuses_is_an_error_with_its_words() {
 }
 
 #[test]
+fn a_scope_is_started_with_its_process_and_waited_for() {
+    let mut bed = Bed::new();
+    let scopes = SystemdScopes { bus: Arc::clone(&bed.cgroups.bus) };
+    scopes.start("kubepods-poda.slice", "cri-containerd-1.scope", 7).unwrap();
+    scopes.start("kubepods-poda.slice", "cri-containerd-1.scope", 7).unwrap();
+    let start = "start cri-containerd-1.scope replace Description=s:bosun cri-containerd-1.scope \
+                 Slice=s:kubepods-poda.slice Delegate=b:true DefaultDependencies=b:false PIDs=au:u:7 0";
+    assert_eq!(bed.bus.calls(), [start, start]);
+    let e = scopes.start("a.slice", "broken.scope", 7).unwrap_err();
+    assert_eq!(e.source.to_string(), "Access denied");
+    let e = scopes.start("a.slice", "failing.scope", 7).unwrap_err();
+    assert_eq!(e.source.to_string(), "the job of its start: failed");
+    bed.bus.restart();
+    scopes.start("a.slice", "other.scope", 7).unwrap();
+}
+
+#[test]
 fn a_bus_that_was_started_anew_is_connected_to_again() {
     let mut bed = Bed::new();
     bed.cgroups.create("/a.slice").unwrap();

@@ -52,6 +52,7 @@ pub(super) fn shown((name, value): &Property) -> String {
 fn text(value: &Variant<'_>) -> String {
     match value {
         Variant::U64(n) => format!("t:{n}"),
+        Variant::U32(n) => format!("u:{n}"),
         Variant::Bool(b) => format!("b:{b}"),
         Variant::Str(s) => format!("s:{s}"),
         Variant::Array(all) => format!("{}:{}", all.signature(), all.iter().map(text).collect::<Vec<_>>().join(",")),
@@ -72,7 +73,7 @@ impl Manager {
         mode: String,
         properties: Properties,
         auxiliary: Vec<(String, Properties)>,
-        #[zbus(object_server)] server: &ObjectServer,
+        #[zbus(connection)] bus: &Connection,
     ) -> Result<OwnedObjectPath, Refusal> {
         {
             let mut state = self.0.lock().unwrap();
@@ -84,7 +85,14 @@ impl Manager {
                 return Err(Refusal::UnitExists(format!("Unit {name} was already loaded or has a fragment file.")));
             }
         }
-        server.at(object(&name), Unit).await?;
+        let result = if name.starts_with("failing") { "failed" } else { "done" };
+        bus.object_server().at(object(&name), Unit).await?;
+        // Here before the answer, as it may be there.
+        for (job, result) in [("another", "canceled"), ("job", result)] {
+            let end = (1_u32, object(job), name.as_str(), result);
+            let of = ("/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager");
+            bus.emit_signal(None::<&str>, of.0, of.1, "JobRemoved", &end).await?;
+        }
         Ok(object("job"))
     }
 
