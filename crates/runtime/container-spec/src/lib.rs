@@ -41,7 +41,7 @@ pub use facts::{
 pub use filter::profile_filter;
 pub use mounts::is_image;
 pub use namespaces::pod_namespace_options;
-pub use plain::{is_plain_command, is_plain_container};
+pub use plain::{has_profile, is_plain_command, is_plain_container};
 pub use resources::linux_resources;
 pub use security::{SeccompChoice, seccomp_choice};
 pub use spec::container_spec;

@@ -43,8 +43,18 @@ const PLAIN_OPTIONS: [&str; 17] = [
     "uid=",
 ];
 /// Parts of `process`.
-const PLAIN: [&str; 9] =
-    ["args", "capabilities", "cwd", "env", "noNewPrivileges", "oomScoreAdj", "rlimits", "terminal", "user"];
+const PLAIN: [&str; 10] = [
+    "apparmorProfile",
+    "args",
+    "capabilities",
+    "cwd",
+    "env",
+    "noNewPrivileges",
+    "oomScoreAdj",
+    "rlimits",
+    "terminal",
+    "user",
+];
 /// And of its `user`.
 const PLAIN_USER: [&str; 4] = ["additionalGids", "gid", "uid", "umask"];
 
@@ -73,8 +83,15 @@ fn is_plain_process(process: &Process) -> bool {
         && only(&parts["user"], &PLAIN_USER)
 }
 
+/// Whether a container's processes are held to a seccomp or AppArmor profile.
+#[must_use]
+pub fn has_profile(spec: &Spec) -> bool {
+    let is_guarded = spec.linux().as_ref().is_some_and(|l| l.seccomp().is_some());
+    is_guarded || spec.process().as_ref().is_some_and(|p| p.apparmor_profile().is_some())
+}
+
 /// Whether a command in a container of `spec` takes nothing that an OCI runtime has to do, besides loading its filter ([`crate::profile_filter`]): no
-/// label or profile of a security module, no users of the pod's own, and nothing that this crate does not know of.
+/// label of SELinux, no users of the pod's own, and nothing that this crate does not know of.
 #[must_use]
 pub fn is_plain_command(spec: &Spec, command: &Process) -> bool {
     let Some(linux) = spec.linux() else { return false };
@@ -193,16 +210,13 @@ mod tests {
         let plain = spec(&[Mount, Pid]);
         assert!(is_plain_command(&plain, &command("")));
         assert!(is_plain_command(&plain, &command(r#", "terminal": true"#)));
+        assert!(is_plain_command(&plain, &command(r#", "apparmorProfile": "a""#)));
         for (spec, why) in
             [(spec(&[Mount, User]), "users"), (spec(&[Mount, Time]), "a clock"), (spec(&[Pid]), "the node's mounts")]
         {
             assert!(!is_plain_command(&spec, &command("")), "{why}");
         }
-        for more in [
-            r#", "apparmorProfile": "a""#,
-            r#", "selinuxLabel": "a""#,
-            r#", "ioPriority": {"class": "IOPRIO_CLASS_IDLE", "priority": 1}"#,
-        ] {
+        for more in [r#", "selinuxLabel": "a""#, r#", "ioPriority": {"class": "IOPRIO_CLASS_IDLE", "priority": 1}"#] {
             assert!(!is_plain_command(&plain, &command(more)), "{more}");
         }
         let tracing = command("").capabilities().clone().map(|mut sets| {
@@ -249,10 +263,9 @@ mod tests {
             with(|spec| spec["linux"]["seccomp"] = json!({"defaultAction": "SCMP_ACT_ERRNO"})),
             "besides its filter"
         );
-        let rows: [(&str, serde_json::Value); 22] = [
+        let rows: [(&str, serde_json::Value); 21] = [
             ("/hostname", json!("h")),
             ("/hooks", json!({"prestart": [{"path": "/x"}]})),
-            ("/process/apparmorProfile", json!("p")),
             ("/linux/mountLabel", json!("l")),
             ("/linux/rootfsPropagation", json!("rshared")),
             ("/linux/sysctl", json!({"a": "b"})),

@@ -1,8 +1,8 @@
 //! `bosun-pod exec` and `enter`: a command in a container, as an OCI runtime would make it, which a start of such a program takes several
 //! times as long for.
 //!
-//! Only where nothing is asked for that an OCI runtime has to do: no users of the pod's own, no label or profile
-//! of a security module (`runtime-server` decides that, and the supervisor's [`crate::wire::Request::Exec`] says it). A seccomp profile is there as the filter
+//! Only where nothing is asked for that an OCI runtime has to do: no users of the pod's own, no label
+//! of SELinux (`runtime-server` decides that, and the supervisor's [`crate::wire::Request::Exec`] says it). A seccomp profile is there as the filter
 //! that the server made of it. What is left is what `runc exec`
 //! does: cgroups, session keyring, namespaces, terminal, limits, user, capabilities, program. The supervisor waits for none of it: it starts `exec`, which
 //! is a process of the node's until its end, and reaps what becomes of `enter`.
@@ -126,6 +126,9 @@ fn become_command(
     rustix::process::setsid()?;
     if let Some(waits) = terminal {
         streams = Terminal::open(&own, process.user.uid)?.give(&own, &waits)?;
+    }
+    if let Some(profile) = &process.apparmor_profile {
+        own.confine(profile)?;
     }
     drop(own);
     settled.wait()?;

@@ -1,7 +1,6 @@
 //! `bosun-pod start` and `first`: a container, as an OCI runtime would start it, which a start of such a program takes several times as long for.
 //!
-//! Only where nothing is asked for that an OCI runtime has to do (`container_spec::is_plain_container` decides that): no label or profile of
-//! a security module, no users of the pod's own, a PID namespace of the container's own. A seccomp profile is there as the filter that the server made of it. What is left is what
+//! Only where nothing is asked for that an OCI runtime has to do (`container_spec::is_plain_container` decides that): no label of SELinux, no users of the pod's own, a PID namespace of the container's own. A seccomp profile is there as the filter that the server made of it. What is left is what
 //! `runc run` does. The supervisor waits for none of it: it starts `start`, which is a process of the node's until its end: it makes the
 //! cgroup, joins the pod's namespaces, and starts `first`, process 1 of a PID namespace, which makes the container's mounts around itself,
 //! is moved into the cgroup meanwhile, and then becomes its program.
@@ -136,6 +135,9 @@ fn become_first(
     // Before nothing can be made any more.
     place::folders(&spec.process.cwd)?;
     root::finish(&own, &spec)?;
+    if let Some(profile) = &spec.process.apparmor_profile {
+        own.confine(profile)?;
+    }
     drop(own);
     joined.wait()?;
     rustix::process::umask(rustix::fs::Mode::from_bits_truncate(UMASK));

@@ -1,5 +1,6 @@
 //! This program, started once more to become something in a container: what it is told, and what it tells.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -9,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use keyutils::{Keyring, Permission};
 use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use rustix::process::DumpableBehavior;
 use serde::Serialize;
@@ -172,6 +174,14 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |e| io::Error::new(e.kind(), format!("{path}: {e}"))
 }
 
+/// An error's words without the number, and small, as Go has them.
+pub(crate) fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let bare = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = bare.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
 /// The socket that is the standard input of such a process.
 fn told_by() -> io::Result<UnixStream> {
     Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
@@ -201,9 +211,13 @@ pub(crate) fn join_keyring(id: &str, is_new: bool) -> io::Result<()> {
 }
 
 /// The folder of this process's own descriptors, in a `/proc` that is mounted nowhere, so that no path leads out of it: by names in it, calls that
-/// take paths alone reach what a descriptor is of. A process has one of the PID namespace that it is in.
+/// take paths alone reach what a descriptor is of. A process has one of the PID namespace that it is in. And its folder of what security modules
+/// know of it.
 #[derive(Debug)]
-pub(crate) struct Own(OwnedFd);
+pub(crate) struct Own {
+    descriptors: OwnedFd,
+    attributes: Option<OwnedFd>,
+}
 
 impl Own {
     pub(crate) fn new() -> io::Result<Self> {
@@ -211,12 +225,27 @@ impl Own {
         fsconfig_create(&system)?;
         let proc = fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(openat(&proc, "self/fd", flags, Mode::empty())?))
+        // A kernel without any has no such folder.
+        let attributes = openat(&proc, "self/attr", flags, Mode::empty()).ok();
+        Ok(Self { descriptors: openat(&proc, "self/fd", flags, Mode::empty())?, attributes })
+    }
+
+    /// Has AppArmor hold this process to a profile from its next program on. As root: its file is not another user's to write.
+    pub(crate) fn confine(&self, profile: &str) -> io::Result<()> {
+        let failed =
+            |e: io::Error| io::Error::other(format!("unable to apply apparmor profile {profile:?}: {}", words(&e)));
+        let missing = || failed(io::Error::other("the kernel has no security modules"));
+        let attributes = self.attributes.as_ref().ok_or_else(missing)?;
+        let open = |name: &str| openat(attributes, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+        // Before Linux 5.8 there is one folder for all modules.
+        let file = open("apparmor/exec").or_else(|e| if e == Errno::NOENT { open("exec") } else { Err(e) });
+        let mut file = File::from(file.map_err(io::Error::from).map_err(failed)?);
+        file.write_all(format!("exec {profile}").as_bytes()).map_err(failed)
     }
 
     /// Does something with the name of what a descriptor is of, for as long as the working directory is the one that has it.
     pub(crate) fn with<T>(&self, of: impl AsFd, done: impl FnOnce(&str) -> io::Result<T>) -> io::Result<T> {
-        rustix::process::fchdir(&self.0)?;
+        rustix::process::fchdir(&self.descriptors)?;
         let done = done(&of.as_fd().as_raw_fd().to_string());
         // Else what paths lead through this process's own links would be found there.
         rustix::process::chdir("/")?;
@@ -225,7 +254,7 @@ impl Own {
 
     /// Opens what a descriptor is of anew.
     pub(crate) fn reopen(&self, of: impl AsFd, flags: OFlags) -> io::Result<OwnedFd> {
-        Ok(openat(&self.0, of.as_fd().as_raw_fd().to_string(), flags, Mode::empty())?)
+        Ok(openat(&self.descriptors, of.as_fd().as_raw_fd().to_string(), flags, Mode::empty())?)
     }
 }
 

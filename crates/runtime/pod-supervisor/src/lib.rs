@@ -52,7 +52,7 @@ pub const NAMESPACE_FILES: [&str; 5] = ["net", "ipc", "uts", "user", "pid"];
 pub const OWN: &str = "own";
 /// Name of the file in the bundle of a container with the filter of its seccomp profile (`seccomp_filter::Filter`).
 pub const FILTER: &str = "seccomp.json";
-/// Name of an empty file in the folder of a pod whose supervisor loads such filters: one of a version before that does not.
-pub const FILTERS: &str = "filters";
+/// Name of an empty file in the folder of a pod whose supervisor loads such filters and takes AppArmor profiles on: one of a version before that does neither.
+pub const CONFINES: &str = "confines";
 /// What the supervisor says on its standard output when it takes commands.
 pub const READY: &[u8] = b"ready\n";

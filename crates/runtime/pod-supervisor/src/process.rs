@@ -17,11 +17,11 @@ use seccomp_filter::Filter;
 use serde::Deserialize;
 
 use crate::capabilities::CAPABILITIES;
-use crate::helper::{BEGIN, at};
+use crate::helper::{BEGIN, at, words};
 
 mod find;
 
-use find::{find, words};
+use find::find;
 
 /// Bytes of a file with a process, or a spec.
 const MAX_SPEC: u64 = 16 << 20;
@@ -45,6 +45,8 @@ pub(crate) struct Process {
     pub(crate) oom_score_adj: Option<i32>,
     #[serde(default)]
     pub(crate) terminal: bool,
+    /// Of AppArmor, from the start of the program on ([`crate::helper::Own::confine`]).
+    pub(crate) apparmor_profile: Option<String>,
     /// Of a command: the file with the filter of its container's seccomp profile. No field of the OCI's, so that a supervisor that knows of none refuses
     /// the command.
     pub(crate) seccomp_filter: Option<PathBuf>,

@@ -14,7 +14,7 @@ use rustix::process::Pid;
 use crate::cgroups::hierarchies_here;
 use crate::record::{PodPlan, read_record};
 use crate::wire::Answer;
-use crate::{FILTERS, PLAN, READY, SOCKET, hold};
+use crate::{CONFINES, PLAN, READY, SOCKET, hold};
 
 mod attach;
 mod begin;
@@ -119,7 +119,7 @@ pub fn supervise(dir: &Path) -> io::Result<()> {
     if let Some(score) = plan.oom_score_adj {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
     }
-    fs::File::create(dir.join(FILTERS))?;
+    fs::File::create(dir.join(CONFINES))?;
     let socket = dir.join(SOCKET);
     match fs::remove_file(&socket) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),

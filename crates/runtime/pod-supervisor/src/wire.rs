@@ -50,8 +50,8 @@ pub enum Request {
         process: PathBuf,
         /// A listening socket to which the terminal is passed.
         console: Option<PathBuf>,
-        /// Nothing of it takes the OCI runtime: no label, profile of AppArmor, users of the pod's own, and nothing in `process` but arguments,
-        /// environment, working directory, user, capabilities, limits, `noNewPrivileges`, `oomScoreAdj`, `terminal`, and, where the container has a
+        /// Nothing of it takes the OCI runtime: no label of SELinux, users of the pod's own, and nothing in `process` but arguments,
+        /// environment, working directory, user, capabilities, limits, `noNewPrivileges`, `oomScoreAdj`, `terminal`, `apparmorProfile`, and, where the container has a
         /// seccomp profile, `seccompFilter` with the path of its filter. The supervisor runs it itself then. A server that knows nothing of this means no.
         #[serde(default)]
         direct: bool,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cri_api::v1;
-use oci_spec::runtime::Process;
+use oci_spec::runtime::{Process, Spec};
 use pod_supervisor::wire::{Answer, Request};
 use rustix::pipe::PipeFlags;
 use serde::Serialize;
@@ -39,14 +39,19 @@ struct Command {
 }
 
 /// The process of a command: the container's own, with other words; and whether it takes nothing of an OCI runtime, which `may` be so.
-fn process(bundle: &Path, command: &[String], terminal: bool, may: bool) -> Done<(Command, bool)> {
+fn process(
+    bundle: &Path,
+    command: &[String],
+    terminal: bool,
+    may: impl FnOnce(&Spec) -> bool,
+) -> Done<(Command, bool)> {
     let spec = bundle::spec(bundle)?;
     let missing = || RuntimeError::Refused("the container has no process".into());
     let mut process = spec.process().clone().ok_or_else(missing)?;
     process.set_args(Some(command.to_vec())).set_terminal(Some(terminal));
     let is_guarded = spec.linux().as_ref().is_some_and(|l| l.seccomp().is_some());
     let filter = if is_guarded { bundle::filter(bundle) } else { None };
-    let direct = may && filter.is_some() == is_guarded && container_spec::is_plain_command(&spec, &process);
+    let direct = may(&spec) && filter.is_some() == is_guarded && container_spec::is_plain_command(&spec, &process);
     Ok((Command { process, seccomp_filter: filter.filter(|_| direct) }, direct))
 }
 
@@ -81,11 +86,12 @@ pub(crate) async fn prepare(
     terminal: bool,
 ) -> Done<Prepared> {
     let bundle = rt.options.bundle(&record.pod, &record.id);
-    let may = may_be_direct(rt, record)?;
+    let (may, confined) = (may_be_direct(rt, record)?, rt.options.confines(&record.pod));
     let file = Scratch(bundle.join(format!("exec-{}.json", &new_id()[..16])));
     let path = file.0.clone();
     let written = move || {
-        let (process, direct) = process(&bundle, &command, terminal, may)?;
+        let (process, direct) =
+            process(&bundle, &command, terminal, |spec| may && (confined || !container_spec::has_profile(spec)))?;
         let text = serde_json::to_vec(&process).map_err(io::Error::from).at("write", &path)?;
         crate::options::private_file(&path, &text)?;
         Ok(direct)

@@ -118,9 +118,9 @@ impl Options {
         self.bundle(pod, container).join(pod_supervisor::OWN).exists()
     }
 
-    /// Whether a pod's supervisor loads filters of seccomp profiles.
-    pub(crate) fn loads_filters(&self, pod: &str) -> bool {
-        self.pod_run(pod).join(pod_supervisor::FILTERS).exists()
+    /// Whether a pod's supervisor loads filters of seccomp profiles and takes AppArmor profiles on.
+    pub(crate) fn confines(&self, pod: &str) -> bool {
+        self.pod_run(pod).join(pod_supervisor::CONFINES).exists()
     }
 
     /// `--root` of an OCI runtime: each has its own form of state.

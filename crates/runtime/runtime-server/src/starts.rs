@@ -73,8 +73,8 @@ struct Left {
     commands: bool,
     /// The container itself: the pod asks for no runtime by name, and kernel and cgroups are such that the supervisor knows them.
     start: bool,
-    /// It loads filters of seccomp profiles.
-    filters: bool,
+    /// Those that have profiles: it loads filters of seccomp and takes AppArmor's on.
+    confined: bool,
 }
 
 impl Left {
@@ -82,7 +82,7 @@ impl Left {
         let handler = &sandbox.runtime_handler;
         let commands = rt.handlers.find(handler).is_ok_and(|own| own.is_usual) && node::joins_by_pidfd();
         let start = commands && handler.is_empty() && !rt.options.systemd_cgroup;
-        Self { commands, start, filters: rt.options.loads_filters(&sandbox.id) }
+        Self { commands, start, confined: rt.options.confines(&sandbox.id) }
     }
 }
 
@@ -102,8 +102,11 @@ async fn prepare(
     let (pod, id) = (container.pod.clone(), container.id.clone());
     let made = move || {
         let spec = bundle::spec(&bundle)?;
-        let is_held_to_it = write_filter(&spec, &bundle, left, &shared.handlers.node().architecture)?;
-        if !(left.start && is_held_to_it && container_spec::is_plain_container(&spec)) {
+        if container_spec::has_profile(&spec) && !left.confined {
+            return Ok(None);
+        }
+        let can_be_held = write_filter(&spec, &bundle, &shared.handlers.node().architecture)?;
+        if !(left.start && can_be_held && container_spec::is_plain_container(&spec)) {
             return Ok(None);
         }
         // One that was begun has it, with its rules; the supervisor will say so.
@@ -114,9 +117,9 @@ async fn prepare(
 }
 
 /// Whether the supervisor can hold processes of a container to its seccomp profile, if it has one: then the filter is written.
-fn write_filter(spec: &Spec, bundle: &Path, left: Left, architecture: &str) -> Done<bool> {
+fn write_filter(spec: &Spec, bundle: &Path, architecture: &str) -> Done<bool> {
     let Some(profile) = spec.linux().as_ref().and_then(|l| l.seccomp().as_ref()) else { return Ok(true) };
-    let filter = Some(profile).filter(|_| left.filters).and_then(|p| container_spec::profile_filter(p, architecture));
+    let filter = container_spec::profile_filter(profile, architecture);
     filter.map_or(Ok(false), |filter| bundle::write_filter(bundle, &filter).map(|()| true))
 }
 

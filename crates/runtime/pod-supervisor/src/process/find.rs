@@ -1,10 +1,11 @@
 //! Where a command's program is, told or missed in the words of `runc`.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, FileType, accessat};
 use rustix::io::Errno;
+
+use crate::helper::words;
 
 /// The program of a name, for whoever is in the container, as its user, already.
 pub(super) fn find(name: &str, path: &str) -> Result<PathBuf, String> {
@@ -32,14 +33,6 @@ fn executable(path: &Path) -> Result<(), Errno> {
         return Err(Errno::ISDIR);
     }
     accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS)
-}
-
-/// An error's words without the number, and small, as Go has them.
-pub(super) fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    let bare = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = bare.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 #[cfg(test)]

@@ -32,11 +32,6 @@ fn program(name: &str, how: &str) -> PathBuf {
     program
 }
 
-/// Whether all containers have a profile by default, and are `runc`'s.
-pub(crate) fn has_apparmor() -> bool {
-    fs::read_to_string("/sys/module/apparmor/parameters/enabled").is_ok_and(|y| y.starts_with('Y'))
-}
-
 /// Waits until something is so.
 pub(crate) async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut check: impl FnMut() -> F) -> T {
     let start = Instant::now();
