@@ -21,7 +21,7 @@ pub trait StatsSource: Send + Sync + 'static {
     /// Cgroup of this very process, when it has one of its own.
     fn own_cgroup(&self) -> Option<String>;
     /// Interfaces of the network namespace of a process (`None`: this one), in the kernel's order, without loopback and
-    /// the host's ends of containers.
+    /// the host's ends of containers. `None` also where a process is in that of this one: of a pod that tells nothing.
     fn network(&self, process: Option<u32>) -> Option<Vec<InterfaceReading>>;
     /// The file system that holds a path.
     fn fs(&self, path: &Path) -> HostResult<FsReading>;

@@ -28,16 +28,21 @@ pub fn cgroup_of(parent: &str, id: &str) -> Option<String> {
     Some(format!("{}/{SCOPE_PREFIX}-{id}.scope", slice_of(parent)))
 }
 
-/// Where the cgroup of a systemd slice is: `/a.slice/a-b.slice` for `a-b.slice` (systemd.slice(5)).
+/// Where the cgroup of a systemd slice is, by its name, whatever path it is told by: `/a.slice/a-b.slice` for `a-b.slice` (systemd.slice(5)). What is
+/// none stays as it is.
 #[must_use]
 pub fn slice_of(parent: &str) -> String {
     let parent = parent.trim_end_matches('/');
-    if parent.contains('/') || !parent.ends_with(".slice") {
-        return parent.to_owned();
+    let name = parent.rsplit('/').next().unwrap_or_default();
+    match name.strip_suffix(".slice") {
+        None => parent.to_owned(),
+        // The root of all.
+        Some("-") => String::new(),
+        Some(stem) => {
+            let ends = stem.match_indices('-').map(|(at, _)| at).chain([stem.len()]);
+            ends.map(|end| format!("/{}.slice", &stem[..end])).collect()
+        }
     }
-    let stem = parent.trim_end_matches(".slice");
-    let ends = stem.match_indices('-').map(|(at, _)| at).chain([stem.len()]);
-    ends.map(|end| format!("/{}.slice", &stem[..end])).collect()
 }
 
 #[cfg(test)]
@@ -50,6 +55,9 @@ mod tests {
             ("/kubepods.slice/kubepods-podu.slice", "/kubepods.slice/kubepods-podu.slice/cri-containerd-i.scope"),
             ("kubepods-podu.slice", "/kubepods.slice/kubepods-podu.slice/cri-containerd-i.scope"),
             ("a.slice", "/a.slice/cri-containerd-i.scope"),
+            ("/a-b.slice", "/a.slice/a-b.slice/cri-containerd-i.scope"),
+            ("a.slice/a-b.slice/", "/a.slice/a-b.slice/cri-containerd-i.scope"),
+            ("-.slice", "/cri-containerd-i.scope"),
             ("/pods/pod/", "/pods/pod/i"),
         ] {
             assert_eq!(cgroup_of(parent, "i").as_deref(), Some(want), "{parent}");

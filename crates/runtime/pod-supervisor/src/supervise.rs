@@ -140,6 +140,11 @@ pub fn supervise(dir: &Path) -> io::Result<()> {
     supervisor.serve()
 }
 
+/// `memory.events` of the supervisor's own cgroup.
+fn own_oom_file(plan: &PodPlan) -> Option<PathBuf> {
+    plan.cgroup_procs.first().map(|procs| procs.with_file_name("memory.events"))
+}
+
 impl Supervisor {
     fn start(dir: &Path, plan: PodPlan, init: Option<Pid>) -> io::Result<Self> {
         let listener = UnixListener::bind(dir.join(SOCKET))?;
@@ -147,7 +152,7 @@ impl Supervisor {
         let init = init.map(|pid| tools::watched(pid.as_raw_nonzero().get())).transpose()?;
         Ok(Self {
             run: dir.to_owned(),
-            kills: plan.oom_file.clone().map(PodKills::new),
+            kills: plan.oom_file.clone().map(|file| PodKills::new(file, own_oom_file(&plan))),
             plan,
             listener,
             clients: BTreeMap::new(),

@@ -8,14 +8,21 @@ use pod_supervisor::cgroups::{Resources, put_into};
 use ports::host::CgroupFs;
 use ports::stats::StatsSource;
 
+use crate::blocking::Class;
 use crate::error::{At, Done, RuntimeError};
 use crate::records::SandboxRecord;
 use crate::runtime::Runtime;
 use crate::supervisor::SupervisorError;
 
-/// The cgroup of supervisor and process 1; with systemd a scope. None, where the pod has none that it could be in.
-pub(crate) fn of_sandbox(sandbox: &SandboxRecord) -> Option<String> {
-    container_spec::cgroup_of(sandbox.cgroup_parent(), &sandbox.id)
+/// The cgroup of supervisor and process 1; with systemd a scope. None, where the pod has none that it could be in, or a slice that is not systemd's.
+pub(crate) fn of_sandbox(rt: &Runtime, sandbox: &SandboxRecord) -> Option<String> {
+    let cgroup = container_spec::cgroup_of(sandbox.cgroup_parent(), &sandbox.id)?;
+    (scope(&cgroup).is_none() || rt.options.systemd_cgroup).then_some(cgroup)
+}
+
+/// Where its supervisor is moved into it: systemd takes as long as it takes.
+pub(crate) fn class_of_join(rt: &Runtime) -> Class {
+    if rt.options.systemd_cgroup { Class::Making } else { Class::State }
 }
 
 /// The unit that a cgroup is, if systemd makes it, and that of the slice it is in.
@@ -162,7 +169,7 @@ pub(crate) fn oom_file(rt: &Runtime, sandbox: &SandboxRecord, id: &str) -> Optio
 /// The file with what the kernel killed in all of a pod, where containers' own files may be gone before anybody reads them: systemd removes a scope with its
 /// last process. Version 1 counts in each cgroup alone.
 pub(crate) fn pod_oom_file(rt: &Runtime, sandbox: &SandboxRecord) -> Option<PathBuf> {
-    let is_of_systemd = scope(&of_sandbox(sandbox)?).is_some();
+    let is_of_systemd = scope(&of_sandbox(rt, sandbox)?).is_some();
     let slice = container_spec::slice_of(sandbox.cgroup_parent());
     (is_of_systemd && rt.handlers.node().cgroup_v2).then(|| folder(rt, &slice).join("memory.events"))
 }

@@ -273,12 +273,14 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     kill(rt, &container).await?;
     let forget = Request::Forget { id: id.to_owned() };
     match supervisor::ask_soon(&rt.socket(&container.pod), id, &forget).await {
-        Ok(_) | Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {}
+        Ok(_) => {}
+        // An OCI runtime that was killed in the midst of a start may have left what it knows, and no supervisor looks after it.
+        Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {
+            if !rt.handlers.that_know(id).is_empty() {
+                ends::delete(rt, &container.pod, id).await;
+            }
+        }
         Err(e) => return Err(e.into()),
-    }
-    // An OCI runtime that was killed in the midst of a start may have left what it knows.
-    if !rt.handlers.that_know(id).is_empty() {
-        ends::delete(rt, &container.pod, id).await;
     }
     container.write_no_more().await;
     let (shared, record) = (Arc::clone(rt), container.record());

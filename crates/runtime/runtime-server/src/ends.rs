@@ -94,7 +94,7 @@ pub(crate) async fn make(rt: &Arc<Runtime>, container: &Arc<Container>, (reason,
 /// Ends what a supervisor that is gone has left beside containers: process 1 of a shared PID namespace, and the OCI runtime where it is
 /// at something, which could make a container yet.
 pub(crate) async fn left_by_supervisor(rt: &Arc<Runtime>, pod: &str) {
-    if let Some(cgroup) = rt.find_pod(pod).and_then(|p| cgroups::of_sandbox(&p.record())) {
+    if let Some(cgroup) = rt.find_pod(pod).and_then(|p| cgroups::of_sandbox(rt, &p.record())) {
         empty(rt, pod, cgroup).await;
     }
 }
@@ -121,7 +121,8 @@ pub(crate) async fn delete(rt: &Arc<Runtime>, pod: &str, id: &str) {
     for handler in rt.handlers.that_know(id) {
         let mut call = handler.call();
         match tokio::time::timeout(DELETE_TIME, call.args(["delete", "--force", id]).status()).await {
-            Ok(Ok(_)) => {}
+            Ok(Ok(status)) if status.success() => {}
+            Ok(Ok(status)) => warn!(container = id, "the OCI runtime does not delete it: {status}"),
             Ok(Err(e)) => warn!(container = id, "the OCI runtime cannot be called: {e}"),
             Err(_) => warn!(container = id, "the OCI runtime did not end in {DELETE_TIME:?}"),
         }

@@ -85,8 +85,12 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     let (shared, this) = (Arc::clone(rt), pod.record());
     let procs = rt.blocking.run(Class::State, move || begin(&shared, &this)).await?;
     let (shared, pid, to) = (Arc::clone(rt), starting.pid(), procs.clone());
-    let join =
-        async move { Arc::clone(&shared).blocking.run(Class::State, move || cgroups::join(&shared, pid, &to)).await };
+    let join = async move {
+        Arc::clone(&shared)
+            .blocking
+            .run(cgroups::class_of_join(&shared), move || cgroups::join(&shared, pid, &to))
+            .await
+    };
     let started = if pod.record().namespaces().pid() == v1::NamespaceMode::Pod {
         // Process 1 of the pod has to be in its cgroup from its beginning.
         join.await?;
@@ -122,7 +126,7 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
 /// The record and the cgroup; answers where the supervisor is moved into it.
 fn begin(rt: &Runtime, sandbox: &SandboxRecord) -> Done<Vec<PathBuf>> {
     sandbox.write(&rt.options)?;
-    let Some(cgroup) = cgroups::of_sandbox(sandbox) else { return Ok(Vec::new()) };
+    let Some(cgroup) = cgroups::of_sandbox(rt, sandbox) else { return Ok(Vec::new()) };
     cgroups::make_for_supervisor(rt, &cgroup)
 }
 
@@ -142,12 +146,16 @@ async fn bring_up(rt: &Arc<Runtime>, pod: &Pod, starting: &mut Starting, procs: 
 
 /// Moves a supervisor that a server before this one has started into its cgroup, if that could not any more.
 pub(crate) async fn join_again(rt: &Arc<Runtime>, pod: &Pod, supervisor: Option<u32>) {
-    let Some(cgroup) = cgroups::of_sandbox(&pod.record()) else { return };
+    let Some(cgroup) = cgroups::of_sandbox(rt, &pod.record()) else { return };
     let (shared, id) = (Arc::clone(rt), pod.id.clone());
-    let join = move || cgroups::join_if_outside(&shared, supervisor, &cgroups::procs_files(&shared, &cgroup));
-    if let Err(e) = rt.blocking.run(Class::State, join).await {
-        warn!(pod = id, "its supervisor is not in its cgroup: {e}");
-    }
+    let joining = async move {
+        let rt = Arc::clone(&shared);
+        let join = move || cgroups::join_if_outside(&shared, supervisor, &cgroups::procs_files(&shared, &cgroup));
+        if let Err(e) = rt.blocking.run(cgroups::class_of_join(&rt), join).await {
+            warn!(pod = id, "its supervisor is not in its cgroup: {e}");
+        }
+    };
+    pod.joins(joining).await;
 }
 
 /// Files; last the plan, for which the supervisor waits.
@@ -238,8 +246,11 @@ pub(crate) async fn take_down(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     }
     match supervisor::ask_soon(&rt.socket(&pod.id), &pod.id, &Request::End).await {
         Ok(_) | Err(SupervisorError::Gone) => {}
-        // It is killed with its cgroup.
-        Err(e @ SupervisorError::Late) if cgroups::of_sandbox(&pod.record()).is_some() => warn!(pod = pod.id, "{e}"),
+        // What it has started goes with its cgroup, if it is in that.
+        Err(e @ SupervisorError::Late) => {
+            warn!(pod = pod.id, "it is killed: {e}");
+            supervisor::kill(&rt.socket(&pod.id)).await?;
+        }
         Err(e) => return Err(e.into()),
     }
     let (shared, record) = (Arc::clone(rt), pod.record());
@@ -247,7 +258,7 @@ pub(crate) async fn take_down(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
 }
 
 fn take_down_files(rt: &Runtime, sandbox: &SandboxRecord) -> Done<()> {
-    if let Some(cgroup) = cgroups::of_sandbox(sandbox) {
+    if let Some(cgroup) = cgroups::of_sandbox(rt, sandbox) {
         rt.cgroups.remove(&cgroup)?;
     }
     let run = rt.options.pod_run(&sandbox.id);

@@ -79,7 +79,7 @@ pub(crate) fn pod(rt: &Runtime, sandbox: &SandboxRecord) -> v1::PodSandboxStats 
     let running: Vec<ContainerRecord> =
         containers.filter(|c| c.state() == v1::ContainerState::ContainerRunning).collect();
     let parent = Some(sandbox.cgroup_parent()).filter(|p| !p.is_empty());
-    let reading = parent.and_then(|p| rt.stats.cgroup(p, Depth::Summary));
+    let reading = parent.and_then(|p| rt.stats.cgroup(&container_spec::slice_of(p), Depth::Summary));
     let process = running.iter().find_map(|c| u32::try_from(c.pid).ok().filter(|p| *p > 0));
     let network = process.filter(|_| !sandbox.host_network()).and_then(|p| rt.stats.network(Some(p)));
     let at = pod_supervisor::now();
@@ -122,5 +122,5 @@ fn network_usage(at: i64, interfaces: &[InterfaceReading]) -> v1::NetworkUsage {
 
 /// Whether a pod's numbers are worth asking for.
 pub(crate) fn counts(sandbox: &SandboxRecord) -> bool {
-    sandbox.stage == PodStage::Ready && cgroups::of_sandbox(sandbox).is_some()
+    sandbox.stage == PodStage::Ready && !sandbox.cgroup_parent().is_empty()
 }

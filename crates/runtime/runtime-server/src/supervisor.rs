@@ -11,6 +11,7 @@ use pod_supervisor::wire::{Answer, MAX_ANSWER, MAX_REQUEST, Request, WireError, 
 use pod_supervisor::{READY, fds};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags, mount_bind, mount_remount, unmount};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 
@@ -140,6 +141,24 @@ async fn ask_within(limit: Duration, socket: &Path, id: &str, request: &Request)
         }
     };
     tokio::time::timeout(limit, asked).await.map_err(|_| SupervisorError::Late)?
+}
+
+/// Kills a supervisor that listens and does not answer, and what it has started: it may be in no cgroup of its own.
+pub(crate) async fn kill(socket: &Path) -> Result<(), SupervisorError> {
+    let listens = match connect(socket).await {
+        Err(SupervisorError::Gone) => return Ok(()),
+        other => other?.peer_cred()?.pid(),
+    };
+    let pid = listens.ok_or(SupervisorError::Gone)?;
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let all = std::iter::once(pid).chain(children.split_whitespace().filter_map(|child| child.parse().ok()));
+    let open = |pid| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
+    // All before the first is killed: from then on numbers may be others'.
+    for process in all.filter_map(open).collect::<Vec<_>>() {
+        // An error means that it ended just now.
+        let _ = pidfd_send_signal(process, Signal::KILL);
+    }
+    Ok(())
 }
 
 /// A supervisor that was begun and waits for its plan.

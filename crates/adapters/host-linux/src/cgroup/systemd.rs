@@ -49,13 +49,13 @@ impl SystemdScopes {
         Self { bus: Arc::new(Bus::new(runtime, None)) }
     }
 
-    /// Moves a process, with all that it starts from then on, into a new scope in a slice, and waits until it is there. A scope of that name that is there
-    /// already is what was wanted.
+    /// Moves a process, with all that it starts from then on, into a new scope in a slice, and waits until it is there. Into a scope of that name that is there
+    /// already it is moved as well.
     ///
     /// # Errors
     /// systemd does not answer, or refuses.
     pub fn start(&self, slice: &str, scope: &str, pid: u32) -> HostResult<()> {
-        self.bus.start_job(scope, &of_a_new_scope(slice, scope, pid)).at("systemd", scope)
+        self.bus.start_scope(scope, &of_a_new_scope(slice, scope, pid), pid).at("systemd", scope)
     }
 }
 
@@ -156,6 +156,8 @@ fn of_a_new_scope(slice: &str, scope: &str, pid: u32) -> Vec<Property> {
         ("Slice", slice.to_owned().into()),
         ("Delegate", true.into()),
         ("DefaultDependencies", false.into()),
+        // One whose start failed is not to be found among failed units for ever.
+        ("CollectMode", "inactive-or-failed".into()),
         ("PIDs", vec![pid].into()),
     ]
 }

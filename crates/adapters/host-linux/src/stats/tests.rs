@@ -244,6 +244,20 @@ fn interfaces_are_those_of_the_process_without_loopback_and_host_ends() {
 }
 
 #[test]
+fn who_is_on_the_network_of_the_node_says_nothing_of_a_pods() {
+    let dir = tempfile::tempdir().unwrap();
+    for (process, namespace) in [("self", "net:[1]"), ("7", "net:[1]"), ("8", "net:[2]")] {
+        write(dir.path(), &format!("proc/{process}/net/dev"), "a\nb\n eth0: 1 2 3 4 0 0 0 0 5 6 7 8 0 0 0 0\n");
+        std::fs::create_dir_all(dir.path().join("proc").join(process).join("ns")).unwrap();
+        std::os::unix::fs::symlink(namespace, dir.path().join("proc").join(process).join("ns/net")).unwrap();
+    }
+    let source = LinuxStats::v2_in(dir.path());
+    assert!(source.network(Some(7)).is_none());
+    assert_eq!(source.network(Some(8)).map(|all| all.len()), Some(1));
+    assert_eq!(source.network(None).map(|all| all.len()), Some(1));
+}
+
+#[test]
 fn open_files_are_counted_as_far_as_that_is_cheap() {
     let dir = v2();
     write(dir.path(), "cgroup/pod/cgroup.procs", "7\n8\n");

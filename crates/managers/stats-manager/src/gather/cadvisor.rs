@@ -83,17 +83,24 @@ fn of_pod(sources: &Sources, of: &PodObservation) -> Vec<Row> {
         ..Row::default()
     };
     let mut rows = Vec::new();
+    let containers: Vec<_> = chosen
+        .iter()
+        .flat_map(|c| &c.containers)
+        .filter_map(|c| Some((c, pods::container(source, &path, c.id.as_str(), Depth::Full)?)))
+        .collect();
     if let Some(reading) = source.cgroup(&path, Depth::Full) {
         rows.push(Row { reading, ..named(path.clone(), sandbox.created_at) });
     }
     if let Some((id, reading)) = pods::container(source, &path, sandbox.id.as_str(), Depth::Full) {
-        let process = reading.tasks.one.filter(|_| !pods::in_host_network(sources, of, sandbox));
-        let network = process.and_then(|pid| source.network(Some(pid))).unwrap_or_default();
+        // What holds the sandbox may be on the node's network, with the pod's held by its containers alone.
+        let processes =
+            std::iter::once(&reading).chain(containers.iter().map(|(_, (_, r))| r)).filter_map(|r| r.tasks.one);
+        let mut processes = processes.filter(|_| !pods::in_host_network(sources, of, sandbox));
+        let network = processes.find_map(|pid| source.network(Some(pid))).unwrap_or_default();
         let name = sandbox.id.to_string();
         rows.push(Row { reading, name, network, ..named(id, sandbox.created_at) });
     }
-    for c in chosen.iter().flat_map(|c| &c.containers) {
-        let Some((id, reading)) = pods::container(source, &path, c.id.as_str(), Depth::Full) else { continue };
+    for (c, (id, reading)) in containers {
         rows.push(Row {
             container: c.name.clone(),
             image: if c.image.is_empty() { c.image_ref.clone() } else { c.image.clone() },

@@ -112,7 +112,8 @@ impl Supervisor {
             }
             Err(why) => {
                 let failed = self.containers.remove(id);
-                let is_oom = failed.as_ref().and_then(Container::oom_kills).is_some_and(|kills| kills > 0);
+                let own = failed.as_ref().and_then(Container::oom_kills);
+                let is_oom = self.kills_in(id, own) > 0;
                 let why =
                     if is_oom { format!("{why}: the kernel killed for lack of memory (limit too low?)") } else { why };
                 self.delete(id, failed.and_then(|c| c.plan.cgroup.clone()));
@@ -224,7 +225,7 @@ impl Supervisor {
 
     /// How often the kernel killed in a container that has ended. `own`: what its own file says.
     fn kills_in(&mut self, id: &str, own: Option<u64>) -> u64 {
-        let is_other = |of: &&String, c: &Container| *of != id && matches!(c.stage, Stage::Running { .. });
+        let is_other = |of: &str, c: &Container| of != id && !matches!(c.stage, Stage::Ended(_));
         let others = self.containers.iter().filter(|(of, c)| is_other(of, c)).filter_map(|(_, c)| c.oom_kills()).sum();
         self.kills.as_mut().map_or(own.unwrap_or_default(), |kills| kills.of_ended(own, others))
     }

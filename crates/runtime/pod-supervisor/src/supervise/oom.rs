@@ -14,20 +14,25 @@ pub(super) fn kills(file: &Path) -> Option<u64> {
 #[derive(Debug)]
 pub(super) struct PodKills {
     file: PathBuf,
+    /// That of the supervisor's own cgroup, which is in the pod's.
+    own: Option<PathBuf>,
     /// Those before this supervisor, and in containers that have ended.
     known: u64,
 }
 
 impl PodKills {
-    pub(super) fn new(file: PathBuf) -> Self {
+    pub(super) fn new(file: PathBuf, own: Option<PathBuf>) -> Self {
         let known = kills(&file).unwrap_or_default();
-        Self { file, known }
+        Self { file, own, known }
     }
 
-    /// How many were in a container that ended, whose file said so many. `others`: in those that run.
-    pub(super) fn of_ended(&mut self, own: Option<u64>, others: u64) -> u64 {
+    /// How many were in a container that ended, whose file said so many. `others`: in those whose files can be read.
+    pub(super) fn of_ended(&mut self, said: Option<u64>, others: u64) -> u64 {
         let all = kills(&self.file).unwrap_or_default();
-        let kills = own.unwrap_or_else(|| all.saturating_sub(self.known.saturating_add(others)));
+        // What starts containers is in it, too.
+        let of_helpers = self.own.as_deref().and_then(kills).unwrap_or_default();
+        let elsewhere = self.known.saturating_add(others).saturating_add(of_helpers);
+        let kills = said.unwrap_or_else(|| all.saturating_sub(elsewhere));
         self.known = self.known.saturating_add(kills);
         kills
     }
@@ -43,7 +48,8 @@ mod tests {
         let file = dir.path().join("memory.events");
         let count = |n: u64| fs::write(&file, format!("low 0\nmax 9\noom 1\noom_kill {n}\n")).expect("file");
         count(3);
-        let mut pod = PodKills::new(file.clone());
+        let helpers = dir.path().join("scope");
+        let mut pod = PodKills::new(file.clone(), Some(helpers.clone()));
         assert_eq!(pod.of_ended(None, 0), 0, "those were before");
         count(4);
         assert_eq!(pod.of_ended(None, 1), 0, "it was in one that runs");
@@ -52,6 +58,11 @@ mod tests {
         count(6);
         assert_eq!(pod.of_ended(None, 0), 2);
         assert_eq!(pod.of_ended(None, 0), 0, "told once");
+        count(7);
+        fs::write(&helpers, "oom_kill 1\n").expect("file");
+        assert_eq!(pod.of_ended(None, 0), 0, "it was one that starts containers");
+        count(8);
+        assert_eq!(pod.of_ended(None, 0), 1);
         fs::remove_file(&file).expect("gone");
         assert_eq!((pod.of_ended(None, 0), pod.of_ended(Some(2), 0)), (0, 2));
     }

@@ -1,6 +1,7 @@
 //! The few calls of systemd's manager over D-Bus.
 
 use std::io;
+use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const SERVICE: &str = "org.freedesktop.systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
+
+/// Ends of jobs that wait to be looked at while systemd answers: a node that boots has hundreds.
+const MOST_ENDS: Option<NonZero<usize>> = NonZero::new(4096);
 
 /// Name and value of a unit's property.
 pub(super) type Property = (&'static str, Variant<'static>);
@@ -43,15 +47,18 @@ impl Bus {
         }
     }
 
-    /// As [`Self::start`], and waits until systemd is done with it.
-    pub(super) fn start_job(&self, unit: &str, properties: &[Property]) -> io::Result<()> {
+    /// Starts a scope with a process in it, and waits until systemd is done with that. One that is there takes the process in.
+    pub(super) fn start_scope(&self, unit: &str, properties: &[Property], pid: u32) -> io::Result<()> {
         let work = async {
             // Before the job: its end may come before its answer.
             let mut ends = self.ends().await?;
             let no_others: &[(&str, &[Property])] = &[];
             let body = (unit, "replace", properties, no_others);
             let job: OwnedObjectPath = match self.ask(MANAGER_PATH, MANAGER, "StartTransientUnit", &body).await {
-                Err(_) if self.is_active_now(unit).await.is_ok_and(|active| active) => return Ok(()),
+                Err(_) if self.is_active_now(unit).await.is_ok_and(|active| active) => {
+                    let more = (unit, "", &[pid][..]);
+                    return self.ask(MANAGER_PATH, MANAGER, "AttachProcessesToUnit", &more).await.map(drop);
+                }
                 other => other?.body().deserialize().map_err(io::Error::other)?,
             };
             while let Some(end) = ends.next().await {
@@ -63,7 +70,11 @@ impl Bus {
                     other => return Err(io::Error::other(format!("the job of its start: {other}"))),
                 }
             }
-            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the message bus is gone"))
+            // The bus went meanwhile, and took the end along.
+            match self.is_active_now(unit).await? {
+                true => Ok(()),
+                false => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the message bus is gone")),
+            }
         };
         self.runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await })?
     }
@@ -71,11 +82,11 @@ impl Bus {
     /// Ends of jobs, on a connection that holds.
     async fn ends(&self) -> io::Result<MessageStream> {
         let rule = job_removed().map_err(words)?;
-        match MessageStream::for_match_rule(rule.clone(), &self.connection().await?, None).await {
+        match MessageStream::for_match_rule(rule.clone(), &self.connection().await?, MOST_ENDS).await {
             Ok(ends) => Ok(ends),
             Err(_) => {
                 self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
-                MessageStream::for_match_rule(rule, &self.connection().await?, None).await.map_err(words)
+                MessageStream::for_match_rule(rule, &self.connection().await?, MOST_ENDS).await.map_err(words)
             }
         }
     }

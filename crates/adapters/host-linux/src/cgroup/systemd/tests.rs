@@ -67,8 +67,8 @@ fn a_scope_is_started_with_its_process_and_waited_for() {
     scopes.start("kubepods-poda.slice", "cri-containerd-1.scope", 7).unwrap();
     scopes.start("kubepods-poda.slice", "cri-containerd-1.scope", 7).unwrap();
     let start = "start cri-containerd-1.scope replace Description=s:bosun cri-containerd-1.scope \
-                 Slice=s:kubepods-poda.slice Delegate=b:true DefaultDependencies=b:false PIDs=au:u:7 0";
-    assert_eq!(bed.bus.calls(), [start, start]);
+                 Slice=s:kubepods-poda.slice Delegate=b:true DefaultDependencies=b:false CollectMode=s:inactive-or-failed PIDs=au:u:7 0";
+    assert_eq!(bed.bus.calls(), [start, start, "attach cri-containerd-1.scope \"\" [7]"]);
     let e = scopes.start("a.slice", "broken.scope", 7).unwrap_err();
     assert_eq!(e.source.to_string(), "Access denied");
     let e = scopes.start("a.slice", "failing.scope", 7).unwrap_err();

@@ -120,6 +120,12 @@ impl Manager {
         Ok(object("job"))
     }
 
+    fn attach_processes_to_unit(&self, name: String, below: String, pids: Vec<u32>) -> Result<(), Refusal> {
+        let mut state = self.0.lock().unwrap();
+        state.calls.push(format!("attach {name} {below:?} {pids:?}"));
+        if state.units.contains(&name) { Ok(()) } else { Err(Refusal::NoSuchUnit(format!("Unit {name} not loaded."))) }
+    }
+
     fn get_unit(&self, name: String) -> Result<OwnedObjectPath, Refusal> {
         if self.0.lock().unwrap().units.contains(&name) {
             Ok(object(&name))
