@@ -113,12 +113,16 @@ impl Bed {
         self.child.as_ref().expect("started").id()
     }
 
-    /// Its children that have ended and are not reaped.
+    /// Its children in PID namespaces of containers that have ended and are not reaped. Others cost no more than their number until something happens.
     pub(crate) fn zombies(&self) -> Vec<String> {
         let pid = self.pid();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("children");
-        let stats = children.split_whitespace().filter_map(|c| fs::read_to_string(format!("/proc/{c}/stat")).ok());
-        stats.filter(|stat| stat.contains(") Z ")).collect()
+        let all = children.split_whitespace().filter_map(|c| fs::read_to_string(format!("/proc/{c}/status")).ok());
+        let has = |status: &str, name: &str, is: fn(&str) -> bool| {
+            status.lines().filter_map(|line| line.strip_prefix(name)).any(is)
+        };
+        let is_within = |status: &str| has(status, "NSpid:", |numbers| numbers.split_whitespace().count() > 1);
+        all.filter(|status| has(status, "State:", |state| state.trim().starts_with('Z')) && is_within(status)).collect()
     }
 
     pub(crate) fn call(&self, request: &Request) -> Call {
