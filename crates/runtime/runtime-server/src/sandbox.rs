@@ -156,6 +156,10 @@ pub(crate) async fn join_again(rt: &Arc<Runtime>, pod: &Pod, supervisor: Option<
         }
     };
     pod.joins(joining).await;
+    // systemd may not answer for long, and others are to be served meanwhile; who starts a container waits.
+    if !rt.options.systemd_cgroup {
+        pod.joined().await;
+    }
 }
 
 /// Files; last the plan, for which the supervisor waits.
