@@ -253,7 +253,14 @@ pub(crate) async fn kill(rt: &Arc<Runtime>, container: &Arc<Container>) -> Done<
     if wait(container, KILL_TIME).await {
         return Ok(());
     }
-    Err(RuntimeError::Late(format!("container {:?} has been killed and does not end", container.id)))
+    // Nobody follows a supervisor whose line broke while its pod is being stopped.
+    match ends::on_disk(rt, container).await {
+        Some(exit) => {
+            ends::take_in(rt, container, exit, "", "").await;
+            Ok(())
+        }
+        None => Err(RuntimeError::Late(format!("container {:?} has been killed and does not end", container.id))),
+    }
 }
 
 async fn signal(rt: &Arc<Runtime>, record: &ContainerRecord, signal: i32) -> Result<Answer, SupervisorError> {

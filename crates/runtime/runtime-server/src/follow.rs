@@ -29,10 +29,11 @@ pub(crate) fn spawn(rt: &Arc<Runtime>, pod: &Arc<Pod>, line: Option<Line>) {
     tokio::spawn(async move { keep(&rt, &pod, line).await });
 }
 
-/// Follows until the pod is stopped or its supervisor is gone.
+/// Follows until the pod is stopped or its supervisor is gone. A line that is there is followed to its end in any case: whoever stops the pod, maybe
+/// before this began, waits for what is told there.
 async fn keep(rt: &Arc<Runtime>, pod: &Arc<Pod>, mut line: Option<Line>) {
     let mut pause = Duration::ZERO;
-    while pod.record().stage == PodStage::Ready {
+    while line.is_some() || pod.record().stage == PodStage::Ready {
         let failed = match line.take() {
             Some(line) => {
                 let since = Instant::now();
