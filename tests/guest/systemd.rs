@@ -38,7 +38,7 @@ fn kept(values: Values) -> Values {
     values.into_iter().filter(|((_, file), _)| file != "memory.oom.group").collect()
 }
 
-/// And the first process of the pod that has one; commands of probes go by the same name, and come and go.
+/// Numbers of supervisors, and of the first process of the pod that has one; commands of probes go by the same name, and come and go.
 fn supervisors(node: &Node) -> String {
     node.sh("pgrep -f '^[^ ]*bosun-pod (run|init) '")
 }

@@ -8,7 +8,6 @@ use pod_supervisor::cgroups::{Resources, put_into};
 use ports::host::CgroupFs;
 use ports::stats::StatsSource;
 
-use crate::blocking::Class;
 use crate::error::{At, Done, RuntimeError};
 use crate::records::SandboxRecord;
 use crate::runtime::Runtime;
@@ -18,11 +17,6 @@ use crate::supervisor::SupervisorError;
 pub(crate) fn of_sandbox(rt: &Runtime, sandbox: &SandboxRecord) -> Option<String> {
     let cgroup = container_spec::cgroup_of(sandbox.cgroup_parent(), &sandbox.id)?;
     (scope(&cgroup).is_none() || rt.options.systemd_cgroup).then_some(cgroup)
-}
-
-/// Where its supervisor is moved into it: systemd takes as long as it takes.
-pub(crate) fn class_of_join(rt: &Runtime) -> Class {
-    if rt.options.systemd_cgroup { Class::Making } else { Class::State }
 }
 
 /// The unit that a cgroup is, if systemd makes it, and that of the slice it is in.

@@ -282,11 +282,7 @@ pub(crate) async fn remove(rt: &Arc<Runtime>, id: &str) -> Done<()> {
     match supervisor::ask_soon(&rt.socket(&container.pod), id, &forget).await {
         Ok(_) => {}
         // An OCI runtime that was killed in the midst of a start may have left what it knows, and no supervisor looks after it.
-        Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => {
-            if !rt.handlers.that_know(id).is_empty() {
-                ends::delete(rt, &container.pod, id).await;
-            }
-        }
+        Err(SupervisorError::Gone | SupervisorError::Unknown(_)) => ends::delete(rt, &container.pod, id).await,
         Err(e) => return Err(e.into()),
     }
     container.write_no_more().await;

@@ -18,7 +18,6 @@ use tokio::net::unix::pipe;
 use crate::blocking::Class;
 use crate::bundle;
 use crate::error::{At, Done, RuntimeError};
-use crate::node;
 use crate::records::ContainerRecord;
 use crate::runtime::{Container, Runtime, new_id};
 use crate::supervisor::{Line, SupervisorError, checked};
@@ -103,9 +102,7 @@ pub(crate) async fn prepare(
 /// Whether the supervisor may run commands in a container: it has started it, or what did makes the same.
 fn may_be_direct(rt: &Runtime, record: &ContainerRecord) -> Done<bool> {
     let handler = rt.pod(&record.pod)?.record().runtime_handler;
-    // One that was taken out of the file is not known.
-    let is_usual = || rt.handlers.find(&handler).is_ok_and(|h| h.is_usual) && node::joins_by_pidfd();
-    Ok(rt.options.is_own_start(&record.pod, &record.id) || is_usual())
+    Ok(rt.options.is_own_start(&record.pod, &record.id) || rt.handlers.leaves_commands(&handler))
 }
 
 fn output() -> Done<(pipe::Receiver, OwnedFd)> {

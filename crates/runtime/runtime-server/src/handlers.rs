@@ -114,6 +114,11 @@ impl Handlers {
         std::iter::once(("", &self.own)).chain(self.named.iter().map(|(name, handler)| (name.as_str(), handler)))
     }
 
+    /// Whether supervisors may run commands in containers of a handler: its program makes nothing else. One that was taken out of the file is not known.
+    pub(crate) fn leaves_commands(&self, handler: &str) -> bool {
+        self.find(handler).is_ok_and(|h| h.is_usual) && node::joins_by_pidfd()
+    }
+
     /// Those that know a container: each keeps a folder of its name.
     pub(crate) fn that_know(&self, container: &str) -> Vec<&Handler> {
         self.all().map(|(_, handler)| handler).filter(|h| h.root.join(container).exists()).collect()

@@ -84,13 +84,8 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     let mut starting = supervisor::begin(&rt.supervisor, &rt.options.pod_run(&pod.id))?;
     let (shared, this) = (Arc::clone(rt), pod.record());
     let procs = rt.blocking.run(Class::State, move || begin(&shared, &this)).await?;
-    let (shared, pid, to) = (Arc::clone(rt), starting.pid(), procs.clone());
-    let join = async move {
-        Arc::clone(&shared)
-            .blocking
-            .run(cgroups::class_of_join(&shared), move || cgroups::join(&shared, pid, &to))
-            .await
-    };
+    let (pid, to) = (starting.pid(), procs.clone());
+    let join = joining(Arc::clone(rt), move |rt| cgroups::join(rt, pid, &to));
     let started = if pod.record().namespaces().pid() == v1::NamespaceMode::Pod {
         // Process 1 of the pod has to be in its cgroup from its beginning.
         join.await?;
@@ -144,18 +139,25 @@ async fn bring_up(rt: &Arc<Runtime>, pod: &Pod, starting: &mut Starting, procs: 
     Ok(started)
 }
 
+/// Moves a supervisor into its cgroup. systemd takes as long as it takes.
+async fn joining(rt: Arc<Runtime>, join: impl FnOnce(&Runtime) -> Done<()> + Send + 'static) -> Done<()> {
+    let class = if rt.options.systemd_cgroup { Class::Making } else { Class::State };
+    let shared = Arc::clone(&rt);
+    rt.blocking.run(class, move || join(&shared)).await
+}
+
 /// Moves a supervisor that a server before this one has started into its cgroup, if that could not any more.
 pub(crate) async fn join_again(rt: &Arc<Runtime>, pod: &Pod, supervisor: Option<u32>) {
     let Some(cgroup) = cgroups::of_sandbox(rt, &pod.record()) else { return };
-    let (shared, id) = (Arc::clone(rt), pod.id.clone());
-    let joining = async move {
-        let rt = Arc::clone(&shared);
-        let join = move || cgroups::join_if_outside(&shared, supervisor, &cgroups::procs_files(&shared, &cgroup));
-        if let Err(e) = rt.blocking.run(cgroups::class_of_join(&rt), join).await {
+    let id = pod.id.clone();
+    let join =
+        joining(Arc::clone(rt), move |rt| cgroups::join_if_outside(rt, supervisor, &cgroups::procs_files(rt, &cgroup)));
+    pod.joins(async move {
+        if let Err(e) = join.await {
             warn!(pod = id, "its supervisor is not in its cgroup: {e}");
         }
-    };
-    pod.joins(joining).await;
+    })
+    .await;
     // systemd may not answer for long, and others are to be served meanwhile; who starts a container waits.
     if !rt.options.systemd_cgroup {
         pod.joined().await;

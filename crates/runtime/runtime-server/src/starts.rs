@@ -14,7 +14,7 @@ use crate::error::{At, Done, RuntimeError};
 use crate::records::SandboxRecord;
 use crate::runtime::{Container, Runtime};
 use crate::supervisor::{self, SupervisorError};
-use crate::{bundle, cgroups, ends, node};
+use crate::{bundle, cgroups, ends};
 
 /// Exit code of a container that could not be started, as containerd has it.
 const START_FAILED: i32 = 128;
@@ -79,9 +79,8 @@ struct Left {
 
 impl Left {
     fn to(rt: &Runtime, sandbox: &SandboxRecord) -> Self {
-        let handler = &sandbox.runtime_handler;
-        let commands = rt.handlers.find(handler).is_ok_and(|own| own.is_usual) && node::joins_by_pidfd();
-        let start = commands && handler.is_empty() && !rt.options.systemd_cgroup;
+        let commands = rt.handlers.leaves_commands(&sandbox.runtime_handler);
+        let start = commands && sandbox.runtime_handler.is_empty() && !rt.options.systemd_cgroup;
         Self { commands, start, confined: rt.options.confines(&sandbox.id) }
     }
 }

@@ -49,18 +49,17 @@ impl Machine {
         fill(&mut all, &own);
         if self.abi == Abi::X86_64 {
             // Bit 30 tells x32 apart, also where the one above it is set.
-            let behind = [(X32 * 2, Leaf::Always(own.behind)), (X32 * 3, Leaf::Always(own.behind))];
+            let behind = (X32 * 2, Leaf::Always(own.behind));
             if self.x32 {
                 let x32 = answers(Abi::X32)?;
                 all.push((X32, Leaf::Always(x32.usual)));
                 fill(&mut all, &x32);
-                all.push(behind[0].clone());
-                all.push((X32 * 3, Leaf::Always(x32.behind)));
+                all.extend([behind, (X32 * 3, Leaf::Always(x32.behind))]);
             } else {
                 let killed = Leaf::Always(KILL_THREAD);
                 all.push((X32, killed.clone()));
                 // Where nothing answers for numbers that nobody knows, those with the highest bit are taken for x32's, too.
-                all.extend((own.behind != own.usual).then(|| behind[0].clone()));
+                all.extend((own.behind != own.usual).then_some(behind));
                 all.push((X32 * 3, killed));
                 // By it a tracer says that a call is left out (seccomp(2)).
                 all.push((u32::MAX, Leaf::Always(own.usual)));

@@ -85,7 +85,7 @@ impl Bus {
         match MessageStream::for_match_rule(rule.clone(), &self.connection().await?, MOST_ENDS).await {
             Ok(ends) => Ok(ends),
             Err(_) => {
-                self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+                self.forget();
                 MessageStream::for_match_rule(rule, &self.connection().await?, MOST_ENDS).await.map_err(words)
             }
         }
@@ -138,12 +138,17 @@ impl Bus {
             let connection = self.connection().await?;
             match connection.call_method(Some(SERVICE), path, Some(interface), method, body).await {
                 Err(zbus::Error::InputOutput(_)) if again => {
-                    self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    self.forget();
                     again = false;
                 }
                 other => return other.map_err(words),
             }
         }
+    }
+
+    /// The next call connects anew.
+    fn forget(&self) {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     async fn connection(&self) -> io::Result<Connection> {
