@@ -172,15 +172,15 @@ mod tests {
         let file = std::env::temp_dir().join(&name);
         let [limited, watched] = own.each_ref().map(|own| own.0.join("cgroup.procs"));
         let script = format!(
-            "echo $$ > {}; echo $$ > {}; while head -c 67108864 /dev/zero > {}; do :; done",
+            "echo $$ > {}; echo $$ > {}; until [ -d {file} ]; do head -c 67108864 /dev/zero > {file}; done",
             limited.display(),
             watched.display(),
-            file.display()
+            file = file.display()
         );
         let mut child = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).spawn().expect("sh runs");
         let heard = tokio::time::timeout(Duration::from_secs(30), told.next()).await;
         let still = child.try_wait().expect("a child");
-        // `head` is no child of ours: both end where nothing can be written.
+        // `head` is no child of ours, and may be killed where the disk is slow: both end where nothing can be written.
         std::fs::remove_file(&file).and_then(|()| std::fs::create_dir(&file)).expect("no file");
         child.wait().expect("sh ends");
         std::fs::remove_dir(file).expect("the folder");
