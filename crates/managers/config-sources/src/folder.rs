@@ -119,6 +119,15 @@ impl PodSource for FolderSource {
     }
 }
 
+/// Whether nothing that may come next is waited for: a file was written whole, or no manifest has that name.
+fn is_read_at_once(change: &io::Result<Change>) -> bool {
+    match change {
+        Ok(Change::Written(_)) => true,
+        Ok(Change::Created(name) | Change::Touched(name) | Change::Gone(name)) => !read::may_be_manifest(name),
+        Ok(Change::Everything | Change::PathGone) | Err(_) => false,
+    }
+}
+
 impl FolderSource {
     /// A fresh instance; it reads the folder when it starts.
     #[must_use]
@@ -194,7 +203,7 @@ impl FolderSource {
     fn note_changes(&mut self, changes: Vec<io::Result<Change>>, ctx: &mut Ctx<Self>) -> bool {
         ctx.fault_point("changes");
         let mut good = !changes.is_empty();
-        let at_once = changes.iter().all(|change| matches!(change, Ok(Change::Written(_))));
+        let at_once = changes.iter().all(is_read_at_once);
         for change in changes {
             match change {
                 Ok(Change::Created(name)) => self.note_change(name, false),
@@ -337,5 +346,31 @@ impl FolderSource {
     fn emit(&self, message: String) {
         let object = EventObject::Node;
         self.crew.emit(NodeEvent { kind: EventType::Warning, reason: "FailedValidation".into(), message, object });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_followed_by_more_of_the_same_file_is_waited_for() {
+        let (a, hidden) = (|| OsString::from("a.yaml"), || OsString::from(".a.yaml.new"));
+        for (change, at_once) in [
+            (Change::Written(a()), true),
+            (Change::Created(a()), false),
+            (Change::Touched(a()), false),
+            (Change::Gone(a()), false),
+            // What a file is written under before it is renamed.
+            (Change::Created(hidden()), true),
+            (Change::Touched(hidden()), true),
+            (Change::Gone(hidden()), true),
+            (Change::Everything, false),
+            (Change::PathGone, false),
+        ] {
+            let words = format!("{change:?}");
+            assert_eq!(is_read_at_once(&Ok(change)), at_once, "{words}");
+        }
+        assert!(!is_read_at_once(&Err(io::Error::other("broken"))));
     }
 }
