@@ -9,6 +9,11 @@ use model::node::CgroupDriver;
 use node_config::{EmbeddedRuntime, NodeConfig};
 use runtime_server::{CniNetworks, DirectoryImages, Images, Options, RuntimeFile, Server, StoreImages};
 
+/// Where a runtime whose folder is `root` keeps its images.
+pub(crate) fn images_folder(root: &Path) -> PathBuf {
+    root.join("images")
+}
+
 pub(crate) mod embedded;
 
 /// OCI runtimes in the order of preference.
@@ -118,7 +123,7 @@ impl OwnRuntime {
         let images: Arc<dyn Images> = match &self.directory_images {
             Some(folder) => Arc::new(DirectoryImages::new(folder)),
             None => {
-                let root = self.options.root.join("images");
+                let root = images_folder(&self.options.root);
                 let opened = StoreImages::open(root.clone(), Some(self.hosts_dir.clone())).await;
                 Arc::new(opened.with_context(|| format!("the images in {}", root.display()))?)
             }

@@ -197,8 +197,8 @@ impl TestBed {
         let RuntimeKind::Own(program) = &self.options.runtime else {
             return self.ctr(&["images", "import", &archive]).map(drop);
         };
-        let store = self.dir.join(config::OWN_ROOT).join("images").to_string_lossy().into_owned();
-        command::run(&program.to_string_lossy(), ["image", "import", "--root", &store, &archive]).map(drop)
+        let root = self.dir.join(config::OWN_ROOT).to_string_lossy().into_owned();
+        command::run(&program.to_string_lossy(), ["image", "import", "--root", &root, &archive]).map(drop)
     }
 
     /// Runs `ctr` in the namespace that CRI uses, and returns what it printed.

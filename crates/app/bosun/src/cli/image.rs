@@ -92,11 +92,11 @@ pub(crate) fn run(command: &ImageCommand) -> ExitCode {
 }
 
 fn ls(store: &StoreArg, output: Option<Output>) -> Result<()> {
-    let lines = match store.root.exists() {
+    let lines = match store.images().exists() {
         true => list::lines(&store.open()?)?,
         false => Vec::new(),
     };
-    list::show(&lines, output, &store.root)
+    list::show(&lines, output, &store.images())
 }
 
 fn rm(args: &StoreArg, images: &[String], force: bool) -> Result<()> {

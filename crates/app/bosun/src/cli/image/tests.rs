@@ -115,7 +115,7 @@ fn archive(folder: &std::path::Path) -> PathBuf {
 fn an_archive_is_imported_listed_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let archive = archive(folder.path());
-    let store = StoreArg { root: folder.path().join("images"), wait: 5 };
+    let store = StoreArg { root: folder.path().to_owned(), wait: 5 };
     import(&store, &archive, None, Platform::own()).unwrap();
     import(&store, &archive, Some("other:2".to_owned()), Platform::own()).unwrap();
     let opened = store.open().unwrap();
@@ -139,6 +139,8 @@ fn an_archive_is_imported_listed_and_removed() {
     rm(&store, &all(&[&image.id.hex()[..12]]), true).unwrap();
     assert!(list::lines(&opened).unwrap().is_empty());
     assert!(rm(&store, &all(&["other:2"]), true).unwrap_err().to_string().contains("no image"));
+    let error = ls(&StoreArg { root: store.images(), wait: 0 }, None).unwrap_err().to_string();
+    assert!(error.contains("/images: is a folder of images; allowed:"), "{error}");
     ls(&StoreArg { root: folder.path().join("nowhere"), wait: 0 }, None).unwrap();
     assert!(!folder.path().join("nowhere").exists(), "looking makes nothing");
 }
@@ -147,7 +149,7 @@ fn an_archive_is_imported_listed_and_removed() {
 fn a_store_in_use_is_told_with_its_user() {
     let folder = tempfile::tempdir().unwrap();
     let archive = archive(folder.path());
-    let store = StoreArg { root: folder.path().join("images"), wait: 0 };
+    let store = StoreArg { root: folder.path().to_owned(), wait: 0 };
     let other = store.open().unwrap();
     let _writing = other.writing("pull busybox", Duration::ZERO).unwrap();
     let error = import(&store, &archive, None, Platform::own()).unwrap_err().to_string();
