@@ -40,7 +40,7 @@ pub(super) fn run(args: &Runtime) -> anyhow::Result<()> {
     let filter = filter(args.embedded);
     let mut command = vec!["nextest", "run", "--profile", "guest", "--ignore-default-filter", "--no-fail-fast"];
     command.extend(["--test-threads", &jobs, "--filterset", &filter]);
-    let tests = built::tests(args.built, &["e2e", "runtime-server"]);
+    let tests = built::tests(args.built, &["e2e", "pod-supervisor", "runtime-server"]);
     command.extend(tests.iter().map(String::as_str));
     command.extend(args.filter.as_deref());
     let program = program.to_string_lossy();
@@ -50,13 +50,14 @@ pub(super) fn run(args: &Runtime) -> anyhow::Result<()> {
     workspace::run_with("cargo", &command, &env)
 }
 
-/// Tests of the runtime of our own that have a side for cgroup v2: how containers are held in.
-const HELD_IN: &str = "(package(runtime-server) & binary(it) & (test(confined::) | test(started::)))";
+/// Tests of the runtime of our own that have a side for cgroup v2: how containers are held in, and where supervisors begin.
+const OWN: &str = "(package(runtime-server) & binary(it) & (test(confined::) | test(started::))) \
+    | (package(pod-supervisor) & binary(it) & test(are_in_their_cgroup))";
 
 /// What nextest is to run.
 fn filter(embedded: bool) -> String {
     let but: String = NOT_THERE.iter().map(|(name, _)| format!(" - test(/^{name}/)")).collect();
-    if embedded { format!("{HELD_IN} | package(e2e){but}") } else { format!("package(e2e){but}") }
+    if embedded { format!("{OWN} | package(e2e){but}") } else { format!("package(e2e){but}") }
 }
 
 /// By which cargo, and nextest with it, know what runs their programs.

@@ -3,13 +3,15 @@
 //! devices.
 
 mod devices;
+mod entrance;
 mod groups;
 mod hierarchies;
 mod limits;
 mod resources;
 mod unified;
 
+pub(crate) use entrance::{Entrance, Opened};
 pub use groups::{Groups, put_into};
 pub use hierarchies::{Hierarchy, hierarchies_here};
-pub(crate) use hierarchies::{has_all, procs_files};
+pub(crate) use hierarchies::{entrance, has_all};
 pub use resources::{Resources, Rule};

@@ -18,17 +18,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
+use cgroup_fork::Processes;
 use rustix::thread::ThreadNameSpaceType;
 use seccomp_filter::Filter;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroups::{Hierarchy, has_all, hierarchies_here, procs_files, put_into};
-use crate::helper::{self, Own, Settled, at, receive, receive_next};
+use crate::cgroups::{self, Entrance, Hierarchy, has_all, hierarchies_here};
+use crate::helper::{self, Own, at, receive};
+use crate::next::{self, Next, Way, receive_next};
 use crate::process::{self, Process};
 use crate::terminal::Terminal;
 
 /// What it is in the words for what went wrong.
 pub(crate) const WHAT: &str = "exec";
+/// A process of the container's PID namespace, which is there.
+const ENTER: Next = Next { verb: "enter", what: WHAT, processes: Processes::Shared };
 
 /// What the supervisor tells; the command's three streams, a descriptor of the container's first process, and the socket that waits for the
 /// terminal, if there is to be one, come along.
@@ -59,11 +63,11 @@ pub fn exec() -> io::Result<()> {
 /// What it is was told over the socket of who asked, in the words of `runc`.
 pub fn enter() -> io::Result<Infallible> {
     helper::guard()?;
-    let ((tty, filter), passed, settled): ((bool, Option<Filter>), _, _) = receive_next()?;
+    let ((tty, filter), passed, way): ((bool, Option<Filter>), _, _) = receive_next()?;
     let ([input, output, error, container, process, told], terminal) = helper::split(passed, tty)?;
     let told = UnixStream::from(told);
     let streams = [input, output, error];
-    let ends = Ends { streams, terminal, told: &told, settled };
+    let ends = Ends { streams, terminal, told: &told, way };
     let done = become_command(&container, File::from(process), ends, filter.as_ref());
     done.inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
 }
@@ -74,7 +78,7 @@ fn begin(told: &UnixStream) -> io::Result<()> {
     let open = || File::open(&order.process).map_err(at(&order.process));
     let process: Process = process::read(open()?).map_err(at(&order.process))?;
     let ([input, output, error, container], terminal) = helper::split(passed, process.terminal)?;
-    let groups = command_groups(&order)?;
+    let entrance = entrance(&order)?;
     if let Some(score) = process.oom_score_adj {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
     }
@@ -88,16 +92,14 @@ fn begin(told: &UnixStream) -> io::Result<()> {
         | ThreadNameSpaceType::PROCESS_ID;
     rustix::thread::move_into_thread_name_spaces(container.as_fd(), namespaces)?;
     let passed = [&input, &output, &error, &container, &process];
-    // Before it is the command: from then on whoever ends the container ends it, too.
-    let settle = |pid: u32| groups.iter().try_for_each(|file| put_into(file, pid));
-    helper::go_on("enter", &next, &passed, told, terminal.as_ref(), settle)
+    next::go_on(ENTER, &next, &passed, told, terminal.as_ref(), entrance)
 }
 
-/// Where the command is moved into the container's cgroups. One of a hierarchy that was mounted after the server had looked is among them.
-fn command_groups(order: &Order) -> io::Result<Vec<PathBuf>> {
+/// How the command gets into the container's cgroups. One of a hierarchy that was mounted after the server had looked is among them.
+fn entrance(order: &Order) -> io::Result<Entrance> {
     match has_all(&order.cgroups, &order.hierarchies) {
-        true => procs_files(&order.cgroups, &order.hierarchies),
-        false => procs_files(&order.cgroups, &hierarchies_here()?),
+        true => cgroups::entrance(&order.cgroups, &order.hierarchies),
+        false => cgroups::entrance(&order.cgroups, &hierarchies_here()?),
     }
 }
 
@@ -107,7 +109,7 @@ struct Ends<'a> {
     /// The socket that waits for its terminal.
     terminal: Option<OwnedFd>,
     told: &'a UnixStream,
-    settled: Settled,
+    way: Way,
 }
 
 /// The container's side, to the end.
@@ -117,10 +119,12 @@ fn become_command(
     ends: Ends<'_>,
     filter: Option<&Filter>,
 ) -> io::Result<Infallible> {
-    let Ends { mut streams, terminal, told, settled } = ends;
+    let Ends { mut streams, terminal, told, way } = ends;
     let process: Process = process::read(process)?;
     let last_capability = helper::last_capability()?;
     let own = Own::new()?;
+    // By names of the node's, which are not to be seen from here on.
+    let gate = way.open()?;
     rustix::thread::move_into_thread_name_spaces(container.as_fd(), ThreadNameSpaceType::MOUNT)?;
     // Whoever started the supervisor may have had it otherwise.
     rustix::process::setsid()?;
@@ -131,7 +135,8 @@ fn become_command(
         own.confine(profile)?;
     }
     drop(own);
-    settled.wait()?;
+    // Before it is the command: from then on whoever ends the container ends it, too.
+    gate.pass()?;
     rustix::thread::move_into_thread_name_spaces(container.as_fd(), ThreadNameSpaceType::CONTROL_GROUP)?;
     process::become_process(&process, last_capability, streams, told, filter)
 }

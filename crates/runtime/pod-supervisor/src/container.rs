@@ -2,8 +2,8 @@
 //!
 //! Only where nothing is asked for that an OCI runtime has to do (`container_spec::is_plain_container` decides that): no label of SELinux, no users of the pod's own, a PID namespace of the container's own. A seccomp profile is there as the filter that the server made of it. What is left is what
 //! `runc run` does. The supervisor waits for none of it: it starts `start`, which is a process of the node's until its end: it makes the
-//! cgroup, joins the pod's namespaces, and starts `first`, process 1 of a PID namespace, which makes the container's mounts around itself,
-//! is moved into the cgroup meanwhile, and then becomes its program.
+//! cgroup, with its limits, joins the pod's namespaces, and starts `first`, process 1 of a PID namespace, which makes the container's mounts around
+//! itself, enters the cgroup, and then becomes its program.
 //!
 //! Files of the image, and of volumes that other containers write to at the same time, are not trusted: sources of mounts are opened on the node's side,
 //! then the container's root becomes the root, and from then on no path leads out of it, as nothing that this process has open does ([`Own`]); what is
@@ -16,12 +16,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use cgroup_fork::Processes;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroups::{Groups, Hierarchy};
-use crate::helper::{self, Own, Settled, at, receive, receive_next};
+use crate::helper::{self, Own, at, receive};
 use crate::hold;
+use crate::next::{self, Next, Way, receive_next};
 use crate::process::become_process;
 use crate::terminal::Terminal;
 
@@ -38,6 +40,8 @@ use spec::Spec;
 
 /// What it is in the words for what went wrong.
 pub(crate) const WHAT: &str = "container start";
+/// Process 1 of a PID namespace of the container's own.
+const FIRST: Next = Next { verb: "first", what: WHAT, processes: Processes::Own };
 /// As a login shell of root has it.
 const UMASK: u32 = 0o022;
 
@@ -70,10 +74,10 @@ pub fn start() -> io::Result<()> {
 /// What it is was told over the socket of who asked, in the words of `runc`.
 pub fn first() -> io::Result<Infallible> {
     helper::guard()?;
-    let ((order, last_capability, tty), passed, settled): ((Order, u32, bool), _, _) = receive_next()?;
+    let ((order, last_capability, tty), passed, way): ((Order, u32, bool), _, _) = receive_next()?;
     let ([input, output, error, told], terminal) = helper::split(passed, tty)?;
     let told = UnixStream::from(told);
-    let done = become_first(&order, last_capability, [input, output, error], terminal, &told, settled);
+    let done = become_first(&order, last_capability, [input, output, error], terminal, &told, way);
     done.inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
 }
 
@@ -84,6 +88,8 @@ fn begin(told: &UnixStream) -> io::Result<()> {
     let last_capability = helper::last_capability()?;
     let groups = Groups::of(&order.cgroup, &order.hierarchies)?;
     groups.make()?;
+    groups.limit(&spec.linux.resources)?;
+    groups.allow(&spec.linux.resources)?;
     if let Some(score) = spec.process.oom_score_adj {
         fs::write("/proc/self/oom_score_adj", score.to_string())?;
     }
@@ -91,15 +97,8 @@ fn begin(told: &UnixStream) -> io::Result<()> {
     for (kind, path) in spec.linux.joined()? {
         join(kind, path)?;
     }
-    // For children.
-    hold::leave(UnshareFlags::NEWPID)?;
     let message = (order, last_capability, spec.process.terminal);
-    let settle = |pid| {
-        groups.limit(&spec.linux.resources)?;
-        groups.allow(&spec.linux.resources)?;
-        groups.take_in(pid)
-    };
-    helper::go_on("first", &message, &[&input, &output, &error], told, terminal.as_ref(), settle)
+    next::go_on(FIRST, &message, &[&input, &output, &error], told, terminal.as_ref(), groups.entrance())
 }
 
 /// Joins a namespace of the pod's.
@@ -115,14 +114,15 @@ fn become_first(
     mut streams: [OwnedFd; 3],
     terminal: Option<OwnedFd>,
     told: &UnixStream,
-    settled: Settled,
+    way: Way,
 ) -> io::Result<Infallible> {
     let spec = Spec::read(&order.bundle)?;
     let filter = spec.filter(&order.bundle)?;
     let own = Own::new()?;
     rustix::process::setsid()?;
     hold::leave(UnshareFlags::NEWNS)?;
-    let mut joined = Joined::new(settled, spec.linux.own_cgroups());
+    // By names of the node's, which are not to be seen later.
+    let mut joined = Joined::new(way.open()?, spec.linux.own_cgroups());
     let has_dev = root::make(&own, &order.bundle, &spec, &Groups::of(&order.cgroup, &order.hierarchies)?, &mut joined)?;
     if let Some(waits) = terminal {
         let terminal = Terminal::open(&own, spec.process.user.uid)?;
@@ -139,7 +139,7 @@ fn become_first(
         own.confine(profile)?;
     }
     drop(own);
-    joined.wait()?;
+    joined.enter()?;
     rustix::process::umask(rustix::fs::Mode::from_bits_truncate(UMASK));
     become_process(&spec.process, last_capability, streams, told, filter.as_ref())
 }

@@ -1,18 +1,18 @@
 //! This program, started once more to become something in a container: what it is told, and what it tells.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use keyutils::{Keyring, Permission};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
-use rustix::process::DumpableBehavior;
+use rustix::process::{DumpableBehavior, Pid};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -23,8 +23,6 @@ use crate::wire::{frame, unframe};
 pub(crate) const PID: &str = "pid ";
 /// What is told when only the program is missing.
 pub(crate) const BEGIN: &str = "begin\n";
-/// What is told to who goes on when it is in its cgroups.
-const SETTLED: &[u8] = b".";
 /// Bytes of an order, and of what it says went wrong.
 pub(crate) const MAX_ORDER: usize = 64 << 10;
 /// Behind the standard streams.
@@ -41,11 +39,13 @@ pub(crate) fn again(verb: &str) -> Command {
 
 /// Starts this program once more, with a message and descriptors for it in the socket that is its input. Answers the process and the
 /// other end, which does not block.
-pub(crate) fn start<T: Serialize>(
-    verb: &str,
-    message: &T,
-    passed: &[BorrowedFd<'_>],
-) -> io::Result<(Child, UnixStream)> {
+pub(crate) fn start<T: Serialize>(verb: &str, message: &T, passed: &[BorrowedFd<'_>]) -> io::Result<(Pid, UnixStream)> {
+    let (mut next, ours) = order(verb, message, passed)?;
+    Ok((Pid::from_child(&next.spawn()?), ours))
+}
+
+/// The call of this program, and the other end of its input, in which the message is.
+pub(crate) fn order<T: Serialize>(verb: &str, message: &T, passed: &[BorrowedFd<'_>]) -> io::Result<(Command, UnixStream)> {
     let message = frame(message, MAX_ORDER).map_err(io::Error::other)?;
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -55,7 +55,7 @@ pub(crate) fn start<T: Serialize>(
     let mut next = again(verb);
     next.env_clear().current_dir("/");
     next.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-    Ok((next.spawn()?, ours))
+    Ok((next, ours))
 }
 
 /// Has this process, which was started so, begin what it is told over its standard input; what goes wrong is told there: `what` failed.
@@ -63,49 +63,6 @@ pub(crate) fn begin(what: &str, done: impl FnOnce(&UnixStream) -> io::Result<()>
     guard()?;
     let told = told_by()?;
     done(&told).inspect_err(|failed| say_failed(&told, what, failed))
-}
-
-/// Starts what goes on with it, tells its number, and lets it become what it is to be ([`Settled`]) when `settle` has put it into its cgroups: that takes
-/// some ten milliseconds, in which the kernel waits for all processors, and meanwhile it has other things to do.
-pub(crate) fn go_on<T: Serialize>(
-    verb: &str,
-    message: &T,
-    passed: &[&OwnedFd],
-    mut told: &UnixStream,
-    terminal: Option<&OwnedFd>,
-    settle: impl FnOnce(u32) -> io::Result<()>,
-) -> io::Result<()> {
-    let passed: Vec<BorrowedFd<'_>> =
-        passed.iter().map(AsFd::as_fd).chain([told.as_fd()]).chain(terminal.map(AsFd::as_fd)).collect();
-    let (next, mut line) = start(verb, message, &passed)?;
-    told.write_all(format!("{PID}{}\n", next.id()).as_bytes())?;
-    settle(next.id())?;
-    match line.write_all(SETTLED) {
-        // It has ended, and said why.
-        Err(e) if [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&e.kind()) => Ok(()),
-        other => other,
-    }
-}
-
-/// What a process that goes on waits for before it becomes what it is to be: that it is in its cgroups.
-#[derive(Debug)]
-pub(crate) struct Settled {
-    line: UnixStream,
-    /// What was said after the message.
-    said: Vec<u8>,
-}
-
-impl Settled {
-    /// Waits. If it will never be, this process ends: why was told by who did not settle it.
-    pub(crate) fn wait(mut self) -> io::Result<()> {
-        if self.said.starts_with(SETTLED) {
-            return Ok(());
-        }
-        match self.line.read_exact(&mut [0; SETTLED.len()]) {
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => std::process::exit(1),
-            other => other,
-        }
-    }
 }
 
 /// Nobody looks into this process, and nothing that whoever started the supervisor left open gets into the container.
@@ -117,7 +74,7 @@ pub(crate) fn guard() -> io::Result<()> {
 
 /// Tells why it comes to nothing: `what` failed.
 pub(crate) fn say_failed(mut told: &UnixStream, what: &str, failed: &io::Error) {
-    // Whoever would read it may be gone. Who makes its cgroups may have failed, too.
+    // Whoever would read it may be gone.
     let _ = told.write_all(line_of(what, failed).as_bytes());
 }
 
@@ -146,7 +103,7 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T
 }
 
 /// A message with its descriptors, and what came with it of what was said later.
-fn receive_more<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T, Vec<OwnedFd>, Vec<u8>)> {
+pub(crate) fn receive_more<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T, Vec<OwnedFd>, Vec<u8>)> {
     let (mut incoming, mut passed, mut buffer) = (Vec::new(), Vec::new(), [0; 4096]);
     loop {
         if let Some(message) = unframe(&mut incoming, MAX_ORDER).map_err(io::Error::other)? {
@@ -159,13 +116,6 @@ fn receive_more<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T, Vec<
             Err(e) => return Err(e),
         }
     }
-}
-
-/// The message for a process that goes on, with its descriptors, and what it waits for then.
-pub(crate) fn receive_next<T: DeserializeOwned>() -> io::Result<(T, Vec<OwnedFd>, Settled)> {
-    let line = told_by()?;
-    let (message, passed, said) = receive_more(&line)?;
-    Ok((message, passed, Settled { line, said }))
 }
 
 /// With the path before an error's words.
@@ -183,7 +133,7 @@ pub(crate) fn words(error: &io::Error) -> String {
 }
 
 /// The socket that is the standard input of such a process.
-fn told_by() -> io::Result<UnixStream> {
+pub(crate) fn told_by() -> io::Result<UnixStream> {
     Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 

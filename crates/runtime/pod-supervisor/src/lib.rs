@@ -26,6 +26,7 @@ pub mod fds;
 mod helper;
 mod hold;
 mod loopback;
+mod next;
 mod process;
 pub mod record;
 mod supervise;

@@ -81,7 +81,7 @@ pub struct PodPlan {
     pub state: PathBuf,
     /// Namespaces to make.
     pub namespaces: NamespacePlan,
-    /// `cgroup.procs` of the cgroup that supervisor and process 1 are in, where whoever started it writes it.
+    /// `cgroup.procs` of the cgroup that supervisor and process 1 are in, which the supervisor enters; with systemd whoever started it has it moved there.
     pub cgroup_procs: Vec<PathBuf>,
     /// `memory.events` of the pod's cgroup, where those of its containers go with their last process; `None`: they stay until they were read.
     #[serde(default)]

@@ -8,10 +8,12 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use cgroup_fork::{Processes, spawn_in};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
-use crate::cgroups::hierarchies_here;
+use crate::cgroups::{Entrance, hierarchies_here};
+use crate::helper::{again, at};
 use crate::record::{PodPlan, read_record};
 use crate::wire::Answer;
 use crate::{CONFINES, PLAN, READY, SOCKET, hold};
@@ -108,6 +110,9 @@ struct Supervisor {
 pub fn supervise(dir: &Path) -> io::Result<()> {
     io::copy(&mut io::stdin(), &mut io::sink())?;
     let mut plan: PodPlan = read_record(&dir.join(PLAN))?;
+    if enter(dir, &plan)? {
+        return Ok(());
+    }
     if plan.hierarchies.is_empty() {
         plan.hierarchies = hierarchies_here()?;
     }
@@ -138,6 +143,27 @@ pub fn supervise(dir: &Path) -> io::Result<()> {
     // Whoever started this may be gone already: that is no reason to end.
     let _ = out.write_all(READY).and_then(|()| out.flush());
     supervisor.serve()
+}
+
+/// Puts this process into its cgroup, or answers that another one goes on, which has begun there. A scope is made with it by whoever started it.
+fn enter(dir: &Path, plan: &PodPlan) -> io::Result<bool> {
+    let pid = std::process::id().to_string();
+    let mut outside = Vec::new();
+    for procs in plan.cgroup_procs.iter().filter(|_| !plan.systemd_cgroup) {
+        // One that is gone was taken away, and the pod with it.
+        let inside = fs::read_to_string(procs).map_err(at(procs))?;
+        outside.extend(procs.parent().filter(|_| inside.lines().all(|one| one != pid)));
+    }
+    let entrance = Entrance::to(outside);
+    if let Some(folder) = entrance.begins_in() {
+        let say = |why: &io::Error| drop(writeln!(io::stderr(), "bosun-pod: {why}"));
+        let begun = spawn_in(fs::File::open(folder)?, Processes::Shared, again("run").arg(dir), say);
+        if begun.is_ok() {
+            return Ok(true);
+        }
+    }
+    // Who cannot begin there waits.
+    entrance.begun_elsewhere().open()?.enter().map(|()| false)
 }
 
 /// `memory.events` of the supervisor's own cgroup.

@@ -37,7 +37,7 @@ fn folder(rt: &Runtime, cgroup: &str) -> PathBuf {
 
 /// `cgroup.procs` of a cgroup, where a supervisor is to be. A node without that hierarchy has none.
 pub(crate) fn procs_files(rt: &Runtime, cgroup: &str) -> Vec<PathBuf> {
-    // Memory is what a supervisor uses; each further hierarchy of version 1 would cost a wait of the kernel's per pod.
+    // Memory is what a supervisor uses.
     let is_mounted = rt.hierarchies.iter().any(|h| h.is_at(hierarchy(rt)));
     if is_mounted { vec![folder(rt, cgroup).join("cgroup.procs")] } else { Vec::new() }
 }
@@ -58,8 +58,7 @@ pub(crate) fn make_for_supervisor(rt: &Runtime, cgroup: &str) -> Done<Vec<PathBu
     Ok(files)
 }
 
-/// Moves a supervisor into its cgroup, with all that it starts from then on. The kernel waits some ten milliseconds for all processors where nobody
-/// was moved just before: here while there is other work, so that containers need not wait when they are moved.
+/// Moves a supervisor into its cgroup, with all that it starts from then on.
 pub(crate) fn join(rt: &Runtime, supervisor: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
     let pid = supervisor.ok_or(SupervisorError::Gone)?;
     let failed = |source| RuntimeError::Io { what: "move a supervisor".to_owned(), source };
@@ -75,13 +74,23 @@ pub(crate) fn join(rt: &Runtime, supervisor: Option<u32>, procs_files: &[PathBuf
 /// As [`join`], unless it is in it.
 pub(crate) fn join_if_outside(rt: &Runtime, supervisor: Option<u32>, procs_files: &[PathBuf]) -> Done<()> {
     let pid = supervisor.ok_or(SupervisorError::Gone)?.to_string();
-    let is_outside = |file: &&PathBuf| match std::fs::read_to_string(file) {
-        Ok(inside) => !inside.lines().any(|line| line == pid),
-        // A scope that was never made; any other cgroup was.
-        Err(_) => of_procs_file(rt, file).is_some_and(|cgroup| scope(&cgroup).is_some()),
-    };
-    let outside: Vec<PathBuf> = procs_files.iter().filter(is_outside).cloned().collect();
+    let is_scope = |file: &Path| of_procs_file(rt, file).is_some_and(|cgroup| scope(&cgroup).is_some());
+    let mut outside = Vec::new();
+    for file in procs_files {
+        match std::fs::read_to_string(file) {
+            Ok(inside) if inside.lines().any(|line| line == pid) => {}
+            // A scope that was never made; any other cgroup was.
+            Err(e) if !is_scope(file) => return Err(e).at("read", file),
+            Ok(_) | Err(_) => outside.push(file.clone()),
+        }
+    }
     join(rt, supervisor, &outside)
+}
+
+/// Whether somebody is in each of these.
+pub(crate) fn are_entered(procs_files: &[PathBuf]) -> Done<bool> {
+    let mut all = procs_files.iter().map(|file| std::fs::read(file).at("read", file));
+    all.try_fold(true, |entered, inside| Ok(entered && !inside?.is_empty()))
 }
 
 /// The cgroup that such a file is of.

@@ -23,6 +23,7 @@ mod file;
 mod follow;
 mod handlers;
 mod images;
+mod joining;
 mod network;
 mod node;
 mod options;

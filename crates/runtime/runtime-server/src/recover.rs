@@ -16,7 +16,7 @@ use crate::error::Done;
 use crate::records::{self, Broken, ContainerRecord, Found, PodStage};
 use crate::runtime::{Pod, Runtime};
 use crate::supervisor::SupervisorError;
-use crate::{broken, bundle, follow, sandbox};
+use crate::{broken, bundle, follow, joining, sandbox};
 
 /// Pods that are taken up, or down, at a time.
 const AT_A_TIME: usize = 16;
@@ -125,7 +125,7 @@ async fn take_up(rt: &Arc<Runtime>, pod: &Arc<Pod>) {
     match pod.record().stage {
         PodStage::Ready => match follow::follow(rt, pod).await {
             Ok(line) => {
-                sandbox::join_again(rt, pod, line.peer()).await;
+                joining::again(rt, pod, line.peer()).await;
                 follow::spawn(rt, pod, Some(line));
             }
             Err(e @ SupervisorError::Gone) => follow::lost(rt, pod, &e).await,

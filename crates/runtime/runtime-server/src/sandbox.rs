@@ -26,7 +26,7 @@ use crate::network::PodNetwork;
 use crate::records::{PodStage, SandboxRecord};
 use crate::runtime::{Pod, Runtime, new_id};
 use crate::supervisor::{self, Starting, SupervisorError};
-use crate::{cgroups, container, follow, pod_files, users};
+use crate::{cgroups, container, follow, joining, pod_files, users};
 
 /// What a kubelet gives the process that holds a sandbox: it goes last.
 const OOM_SCORE_ADJ: i32 = -998;
@@ -84,26 +84,12 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
     let mut starting = supervisor::begin(&rt.supervisor, &rt.options.pod_run(&pod.id))?;
     let (shared, this) = (Arc::clone(rt), pod.record());
     let procs = rt.blocking.run(Class::State, move || begin(&shared, &this)).await?;
-    let (pid, to) = (starting.pid(), procs.clone());
-    let join = joining(Arc::clone(rt), move |rt| cgroups::join(rt, pid, &to));
-    let started = if pod.record().namespaces().pid() == v1::NamespaceMode::Pod {
-        // Process 1 of the pod has to be in its cgroup from its beginning.
-        join.await?;
-        bring_up(rt, pod, &mut starting, procs).await?
+    if rt.options.systemd_cgroup {
+        bring_up_in_scope(rt, pod, starting, procs).await?;
     } else {
-        let joining = tokio::spawn(join);
-        let started = bring_up(rt, pod, &mut starting, procs).await;
-        let id = pod.id.clone();
-        pod.joins(async move {
-            if let Ok(Err(e)) = joining.await {
-                warn!(pod = id, "its supervisor is not in its cgroup: {e}");
-            }
-            // Not reaped before: until then its number is nobody else's.
-            drop(starting);
-        })
-        .await;
-        started?
-    };
+        bring_up(rt, pod, &mut starting, procs.clone()).await?;
+        joining::check(rt, pod, starting.pid(), procs).await?;
+    }
     let ready = pod.change(|r| r.stage = PodStage::Ready);
     // In memory: it must outlive this process, but not the machine. The record on the disk follows.
     ready.write_ready(&rt.options)?;
@@ -114,7 +100,7 @@ async fn make(rt: &Arc<Runtime>, pod: &Arc<Pod>) -> Done<()> {
         }
     });
     follow::spawn(rt, pod, None);
-    info!(pod = pod.id, supervisor = started, "sandbox is ready");
+    info!(pod = pod.id, "sandbox is ready");
     Ok(())
 }
 
@@ -125,43 +111,41 @@ fn begin(rt: &Runtime, sandbox: &SandboxRecord) -> Done<Vec<PathBuf>> {
     cgroups::make_for_supervisor(rt, &cgroup)
 }
 
-/// All that a supervisor needs, and its network; answers its number.
-async fn bring_up(rt: &Arc<Runtime>, pod: &Pod, starting: &mut Starting, procs: Vec<PathBuf>) -> Done<u32> {
+/// All that a supervisor needs, and its network.
+async fn bring_up(rt: &Arc<Runtime>, pod: &Pod, starting: &mut Starting, procs: Vec<PathBuf>) -> Done<()> {
     let record = pod.record();
     let (shared, this) = (Arc::clone(rt), record.clone());
     rt.blocking.run(Class::State, move || prepare(&shared, &this, procs)).await?;
-    let started = starting.ready().await?;
+    starting.ready().await?;
     if !record.host_network() {
         let namespace = rt.options.pod_run(&pod.id).join(NAMESPACES).join("net");
         let network = rt.networks.add(&pod.id, &record.config, &namespace).await?;
         pod.change(|r| r.network = network);
     }
-    Ok(started)
+    Ok(())
 }
 
-/// Moves a supervisor into its cgroup. systemd takes as long as it takes.
-async fn joining(rt: Arc<Runtime>, join: impl FnOnce(&Runtime) -> Done<()> + Send + 'static) -> Done<()> {
-    let class = if rt.options.systemd_cgroup { Class::Making } else { Class::State };
-    let shared = Arc::clone(&rt);
-    rt.blocking.run(class, move || join(&shared)).await
-}
-
-/// Moves a supervisor that a server before this one has started into its cgroup, if that could not any more.
-pub(crate) async fn join_again(rt: &Arc<Runtime>, pod: &Pod, supervisor: Option<u32>) {
-    let Some(cgroup) = cgroups::of_sandbox(rt, &pod.record()) else { return };
+/// The same while systemd makes its scope, with it. The scope takes as long as it takes.
+async fn bring_up_in_scope(rt: &Arc<Runtime>, pod: &Pod, mut starting: Starting, procs: Vec<PathBuf>) -> Done<()> {
+    let (pid, to) = (starting.pid(), procs.clone());
+    let join = joining::run(Arc::clone(rt), move |rt| cgroups::join(rt, pid, &to));
+    if pod.record().namespaces().pid() == v1::NamespaceMode::Pod {
+        // Process 1 of the pod has to be in its cgroup from its beginning.
+        join.await?;
+        return bring_up(rt, pod, &mut starting, procs).await;
+    }
+    let join = tokio::spawn(join);
+    let done = bring_up(rt, pod, &mut starting, procs).await;
     let id = pod.id.clone();
-    let join =
-        joining(Arc::clone(rt), move |rt| cgroups::join_if_outside(rt, supervisor, &cgroups::procs_files(rt, &cgroup)));
     pod.joins(async move {
-        if let Err(e) = join.await {
+        if let Ok(Err(e)) = join.await {
             warn!(pod = id, "its supervisor is not in its cgroup: {e}");
         }
+        // Not reaped before: until then its number is nobody else's.
+        drop(starting);
     })
     .await;
-    // systemd may not answer for long, and others are to be served meanwhile; who starts a container waits.
-    if !rt.options.systemd_cgroup {
-        pod.joined().await;
-    }
+    done
 }
 
 /// Files; last the plan, for which the supervisor waits.

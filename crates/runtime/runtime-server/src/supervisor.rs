@@ -227,14 +227,13 @@ impl Starting {
         self.child.id()
     }
 
-    /// Tells it that the plan is there, and waits until it takes commands. Answers its number.
-    pub(crate) async fn ready(&mut self) -> Result<u32, SupervisorError> {
-        let pid = self.child.id().ok_or(SupervisorError::Gone)?;
+    /// Tells it that the plan is there, and waits until it takes commands, or another process that goes on for it.
+    pub(crate) async fn ready(&mut self) -> Result<(), SupervisorError> {
         drop(self.child.stdin.take());
         let mut out = self.child.stdout.take().ok_or(SupervisorError::Gone)?;
         let mut said = [0; READY.len()];
         match tokio::time::timeout(START, out.read_exact(&mut said)).await {
-            Ok(Ok(_)) if said == *READY => Ok(pid),
+            Ok(Ok(_)) if said == *READY => Ok(()),
             Ok(_) => {
                 let words = fs::read_to_string(&self.log).unwrap_or_default();
                 Err(SupervisorError::Failed(format!("the pod's supervisor did not start: {}", words.trim())))

@@ -57,7 +57,7 @@ fn a_feed_of_a_value_has_its_latest() {
 }
 
 #[test]
-fn rows_from_elsewhere_are_taken_when_they_fit_and_refused_with_the_reason() {
+fn rows_begun_elsewhere_are_taken_when_they_fit_and_refused_with_the_reason() {
     let wiring = Wiring::default();
     let board = wiring.board::<PodProbes>();
     let mut taker = wiring.crew::<ProbeManager>().taker::<PodProbes>();

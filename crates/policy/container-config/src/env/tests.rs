@@ -96,7 +96,7 @@ fn variables_come_in_order_and_later_ones_win() {
 }
 
 #[test]
-fn values_come_from_elsewhere() {
+fn values_come_begun_elsewhere() {
     let from = |v: Value| json!({"env": [{"name": "A", "valueFrom": v}]});
     let rows = [
         ("field", json!({"fieldRef": {"fieldPath": "spec.nodeName"}}), vec!["A=n1"]),

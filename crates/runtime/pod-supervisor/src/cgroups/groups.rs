@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::entrance::Entrance;
 use super::hierarchies::Hierarchy;
 use crate::helper::at;
 
@@ -60,9 +61,16 @@ impl Groups {
         self.0.iter().filter(|g| g.has("cpuset")).try_for_each(|g| inherit_cpuset(&g.mount, &g.folder))
     }
 
-    /// Moves a process into them.
-    pub(crate) fn take_in(&self, pid: u32) -> io::Result<()> {
-        self.0.iter().try_for_each(|g| put_into(&g.folder.join("cgroup.procs"), pid))
+    /// How a process gets into them.
+    pub(crate) fn entrance(&self) -> Entrance {
+        let mut entrance = Entrance::default();
+        for group in &self.0 {
+            match group.controllers.is_empty() {
+                true => entrance.set_version_2(&group.folder),
+                false => entrance.add_version_1(&group.folder),
+            }
+        }
+        entrance
     }
 
     /// Removes them, with what a container has made below. What is in them is killed: the start may have failed after its process had begun.
@@ -70,8 +78,8 @@ impl Groups {
     /// # Errors
     /// A process is in one of them yet: the others are gone.
     pub(crate) fn remove(&self) -> io::Result<()> {
-        // Each process is in all of them.
-        if let Some(group) = self.0.first() {
+        // One that was just entering them may be in some.
+        for group in &self.0 {
             kill(&group.folder);
         }
         self.0.iter().map(|g| remove(&g.folder).map_err(at(&g.folder))).fold(Ok(()), Result::and)

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::entrance::Entrance;
+
 /// A hierarchy, where it is mounted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hierarchy {
@@ -29,13 +31,13 @@ pub fn hierarchies_here() -> io::Result<Vec<Hierarchy>> {
     Ok(hierarchies(&fs::read_to_string("/proc/self/mountinfo")?))
 }
 
-/// Files `cgroup.procs` of the cgroups in `/proc/PID/cgroup`. A hierarchy that is mounted nowhere has none: nobody could have put the container into
-/// a group of it.
+/// How a process gets into the cgroups in `/proc/PID/cgroup`. Not into one of a hierarchy that is mounted nowhere: nobody could have put the container
+/// into a group of it.
 ///
 /// # Errors
 /// A hierarchy is mounted, and this group of it is not to be seen: a command outside of it would have what the container must not.
-pub(crate) fn procs_files(cgroup: &str, hierarchies: &[Hierarchy]) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
+pub(crate) fn entrance(cgroup: &str, hierarchies: &[Hierarchy]) -> io::Result<Entrance> {
+    let mut entrance = Entrance::default();
     for line in cgroup.lines() {
         let Some((controllers, path)) = parts(line) else { continue };
         let mut theirs = hierarchies.iter().filter(|h| h.has(controllers)).peekable();
@@ -44,9 +46,12 @@ pub(crate) fn procs_files(cgroup: &str, hierarchies: &[Hierarchy]) -> io::Result
         }
         let found = theirs.find_map(|h| Some(h.at.join(Path::new(path).strip_prefix(&h.root).ok()?)));
         let group = found.ok_or_else(|| io::Error::other(format!("cgroup {line} is mounted nowhere")))?;
-        files.push(group.join("cgroup.procs"));
+        match controllers {
+            "" => entrance.set_version_2(&group),
+            _ => entrance.add_version_1(&group),
+        }
     }
-    Ok(files)
+    Ok(entrance)
 }
 
 /// Whether each group in `/proc/PID/cgroup`, but for the top of a hierarchy, is one of a hierarchy that is known.
@@ -103,27 +108,37 @@ mod tests {
             30 25 0:27 /other /mnt/cpuset rw - cgroup cgroup rw,cpuset\n\
             31 25 0:27 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
         let groups = "9:pids:/docker/x/pod/c\n8:cpu,cpuacct:/pod/c\n5:rdma:/\n3:cpuset:/pod/c\n1:name=systemd:/a.slice\n0::/pod/c\n";
-        let want = ["pids/pod/c", "cpu,cpuacct/pod/c", "cpuset/pod/c", "systemd/a.slice", "unified/pod/c"];
-        let want = want.map(|g| Path::new("/sys/fs/cgroup").join(g).join("cgroup.procs"));
+        let mut want = Entrance::default();
+        for group in ["pids/pod/c", "cpu,cpuacct/pod/c", "cpuset/pod/c", "systemd/a.slice"] {
+            want.add_version_1(&Path::new("/sys/fs/cgroup").join(group));
+        }
+        want.set_version_2(Path::new("/sys/fs/cgroup/unified/pod/c"));
         let here = hierarchies(mounts);
-        assert_eq!(procs_files(groups, &here).expect("all"), want);
+        assert_eq!(entrance(groups, &here).expect("all"), want);
         assert!(has_all(groups, &here) && !has_all("4:net_cls:/pod/c\n0::/pod/c\n", &here) && !has_all(groups, &[]));
     }
 
     #[test]
     fn a_group_that_cannot_be_entered_is_not_left_out() {
         let mounts = hierarchies("29 25 0:26 /a/b /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n");
-        assert!(procs_files("9:pids:/a/bc/d\n", &mounts).unwrap_err().to_string().contains("9:pids:/a/bc/d"));
-        assert!(procs_files("9:pids:/x\n", &mounts).is_err());
-        assert_eq!(procs_files("9:pids:/a/b\n", &mounts).expect("its top").len(), 1);
+        assert!(entrance("9:pids:/a/bc/d\n", &mounts).unwrap_err().to_string().contains("9:pids:/a/bc/d"));
+        assert!(entrance("9:pids:/x\n", &mounts).is_err());
+        let mut top = Entrance::default();
+        top.add_version_1(Path::new("/sys/fs/cgroup/pids"));
+        assert_eq!(entrance("9:pids:/a/b\n", &mounts).expect("its top"), top);
     }
 
     #[test]
     fn the_top_of_version_2_is_a_group_like_others() {
         let mounts = hierarchies("26 25 0:23 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-        let one = |group: &str| procs_files(group, &mounts).expect("mounted");
-        assert_eq!(one("0::/\n"), [PathBuf::from("/sys/fs/cgroup/cgroup.procs")]);
-        assert_eq!(one("0::/a:b/c\n"), [PathBuf::from("/sys/fs/cgroup/a:b/c/cgroup.procs")]);
-        assert!(one("").is_empty());
+        let one = |group: &str| entrance(group, &mounts).expect("mounted").begun_elsewhere();
+        let to = |folder: &str| {
+            let mut want = Entrance::default();
+            want.set_version_2(Path::new(folder));
+            want.begun_elsewhere()
+        };
+        assert_eq!(one("0::/\n"), to("/sys/fs/cgroup/"));
+        assert_eq!(one("0::/a:b/c\n"), to("/sys/fs/cgroup/a:b/c"));
+        assert_eq!(one(""), Entrance::default());
     }
 }

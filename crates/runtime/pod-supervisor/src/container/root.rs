@@ -45,7 +45,7 @@ pub(super) fn make(own: &Own, bundle: &Path, spec: &Spec, groups: &Groups, joine
     for (mount, options, part) in &parts {
         // Of version 2 what is seen there is what was the top when it was mounted.
         if mount.kind == "cgroup" && matches!(part, Part::New(_)) {
-            joined.wait()?;
+            joined.enter()?;
         }
         put(own, mount, options, part).map_err(at(&mount.destination))?;
     }

@@ -90,7 +90,7 @@ impl Entering {
             Becomes::Command { .. } => "exec",
         };
         let (helper, told) = helper::start(verb, order, passed)?;
-        let (helper, ended) = watched(Pid::from_child(&helper).as_raw_nonzero().get())?;
+        let (helper, ended) = watched(helper.as_raw_nonzero().get())?;
         Ok(Self { helper, ended, told, becomes, words: Vec::new(), deadline: Instant::now() + TIME_LIMIT })
     }
 

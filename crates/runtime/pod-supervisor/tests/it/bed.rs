@@ -94,6 +94,17 @@ impl Bed {
         Self { dir, plan, cgroup, by_itself: false, child: None }
     }
 
+    /// Gives the supervisor, before its start, the cgroup that a server would: where memory is accounted.
+    pub(crate) fn give_group(&mut self) -> PathBuf {
+        let hierarchies = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
+        let hierarchy = hierarchies.into_iter().find(|h| h.join("cgroup.procs").exists()).expect("memory is accounted");
+        let group = hierarchy.join(&self.cgroup[1..]);
+        fs::create_dir(&group).expect("group");
+        self.plan.cgroup_procs = vec![group.join("cgroup.procs")];
+        record::write_record(&self.run_dir().join(PLAN), &self.plan).expect("plan");
+        group
+    }
+
     pub(crate) fn run_dir(&self) -> PathBuf {
         self.dir.path().join("pod")
     }

@@ -57,6 +57,22 @@ both!(
     what_is_no_file_is_no_log_and_stops_nobody,
 );
 
+/// Nobody has to move it there, for which the kernel would wait. In a guest it begins there.
+#[test]
+fn a_supervisor_and_process_1_of_its_pod_are_in_their_cgroup_before_it_takes_commands() {
+    let mut bed = Bed::new(NamespacePlan { pid: true, ..NamespacePlan::default() });
+    let group = bed.give_group();
+    bed.start();
+    let inside = fs::read_to_string(group.join("cgroup.procs")).expect("processes");
+    let words = |pid: &str| fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("it runs").replace('\0', " ");
+    let inside: Vec<_> = inside.lines().map(words).collect();
+    let folder = bed.run_dir().display().to_string();
+    let has = |verb: &str| inside.iter().any(|words| words.ends_with(&format!("bosun-pod {verb} {folder} ")));
+    assert!(inside.len() == 2 && has("run") && has("init"), "{inside:?}");
+    assert_eq!(bed.ask(&Request::End), Answer::Done);
+    until("all have ended", || fs::remove_dir(&group).ok());
+}
+
 /// The next end; starts are told too.
 fn exit_of(watch: &mut Call) -> ExitRecord {
     loop {

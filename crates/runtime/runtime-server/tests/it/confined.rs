@@ -192,3 +192,23 @@ async fn a_container_that_stops_what_enters_it_holds_nobody_up() {
     assert!(stopped > 0);
     stop_pod(&mut client, &pod).await.expect("stopped");
 }
+
+/// A command comes on top of the processes that a container may have, as with `runc`: else a probe would fail for what the container has too many of. But
+/// it can start no others.
+#[tokio::test]
+async fn a_container_that_has_all_its_processes_still_runs_commands() {
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("full")).await.expect("a sandbox");
+    let id = running(&mut client, &pod, container("main", "exec sleep 1000")).await;
+    let below = format!("{}/{id}", bed.cgroup.trim_start_matches('/'));
+    let places = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(|hierarchy| std::path::Path::new(hierarchy).join(&below));
+    let group = places.iter().find(|group| group.join("pids.max").exists()).expect("processes are counted");
+    std::fs::write(group.join("pids.max"), "1").expect("a limit");
+    assert_eq!(std::fs::read_to_string(group.join("pids.current")).expect("count"), "1\n");
+    let one = exec(&mut client, &id, "echo fine", 10).await.expect("a command");
+    assert_eq!(one.stdout, b"fine\n");
+    let more = exec(&mut client, &id, "/bin/busybox true; echo never", 10).await.expect("a command");
+    assert_ne!((more.exit_code, &more.stdout[..]), (0, &b"never\n"[..]), "{more:?}");
+    stop_pod(&mut client, &pod).await.expect("stopped");
+}

@@ -286,7 +286,7 @@ async fn a_flood_of_made_up_tokens_at_a_silent_webhook_piles_nothing_up() {
 }
 
 #[tokio::test]
-async fn made_up_tokens_from_one_origin_do_not_keep_tokens_from_elsewhere_out() {
+async fn made_up_tokens_from_one_origin_do_not_keep_tokens_begun_elsewhere_out() {
     let bed = Bed::new().await;
     let mut flood = bed.h2(None).await;
     let mut busy = 0;
