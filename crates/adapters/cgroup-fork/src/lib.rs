@@ -1,15 +1,14 @@
-//! Starts a program in a cgroup of version 2 (`clone3(2)` with `CLONE_INTO_CGROUP`, Linux 5.7).
+//! Copies a process of one thread (`fork(2)`), into a cgroup of version 2 and a PID namespace of its own if that is wanted (`clone3(2)`, Linux 5.7).
 //!
-//! Who is moved there afterwards waits until the kernel has waited for all processors, 5 to 15 ms where nobody was moved just before; who begins there
-//! does not. Before Linux 6.3, where nobody has mended it since (42a11bf5c543), who begins there has the processors and memory nodes of its parent
-//! and not the cgroup's: the caller looks whether they are the same. It stands apart from `host-linux`, as it is to be in a program that is small. No library has that flag in a safe call.
+//! Who is moved into a cgroup afterwards waits until the kernel has waited for all processors, 5 to 15 ms where nobody was moved just before; who begins
+//! there does not. Before Linux 6.3, where nobody has mended it since (42a11bf5c543), who begins there has the processors and memory nodes of its parent
+//! and not the cgroup's: the caller looks whether they are the same. It stands apart from `host-linux`, as it is to be in a program that is small. No
+//! library has such a call that is safe.
 
 #![deny(missing_docs)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::process::Pid;
 
@@ -18,33 +17,28 @@ const CLONE_INTO_CGROUP: u64 = 1 << 33;
 /// As a shell has it for a program that cannot be started.
 const NOT_STARTED: i32 = 126;
 
-/// The PID namespace of what is started.
+/// The PID namespace of the new process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processes {
     /// That of its parent's children.
     Shared,
-    /// A new one, whose process 1 it is. If it cannot be started there, the parent's children are where they were.
+    /// A new one, whose process 1 it is. If it cannot be started, the parent's children are where they were.
     Own,
 }
 
-/// Starts a command whose process is in the cgroup of this folder from its beginning. Why its program did not take over is told to `failed`, in the
-/// new process, which ends then. The caller reaps it.
+/// Has a new process, a copy of this one, do something, and end, if it has not become another program. In the cgroup of `folder` from its beginning. It has
+/// all that this one has open. The caller reaps it.
 ///
 /// # Errors
 /// This process has several threads ([`io::ErrorKind::Unsupported`]), or the kernel refuses: among others `EAGAIN`, where the cgroup has all the
-/// processes that it may have, and `ENOSYS`, where the call is not to be had.
-pub fn spawn_in(
-    folder: impl AsFd,
-    processes: Processes,
-    command: &mut Command,
-    failed: impl FnOnce(&io::Error),
-) -> io::Result<Pid> {
-    if let Some(pid) = fork_in(folder, processes)? {
+/// processes that it may have, and `ENOSYS`, where the call is not to be had. Nothing was done then.
+pub fn fork(folder: Option<BorrowedFd<'_>>, processes: Processes, does: impl FnOnce()) -> io::Result<Pid> {
+    if let Some(pid) = copy(folder, processes)? {
         return Ok(pid);
     }
     // From here on this is the new process, which never returns, whatever panics.
     let end = End;
-    failed(&command.exec());
+    does();
     drop(end);
     Err(io::Error::other("a process goes on that has ended"))
 }
@@ -60,7 +54,7 @@ impl Drop for End {
 }
 
 /// The new process, or, in that, nothing.
-fn fork_in(folder: impl AsFd, processes: Processes) -> io::Result<Option<Pid>> {
+fn copy(folder: Option<BorrowedFd<'_>>, processes: Processes) -> io::Result<Option<Pid>> {
     // What another thread has locked would stay so in the new process.
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "a process of several threads is not copied"));
@@ -71,7 +65,7 @@ fn fork_in(folder: impl AsFd, processes: Processes) -> io::Result<Option<Pid>> {
         Processes::Own => number(libc::CLONE_NEWPID)?,
     };
     let call = libc::clone_args {
-        flags: CLONE_INTO_CGROUP | apart,
+        flags: folder.map_or(0, |_| CLONE_INTO_CGROUP) | apart,
         pidfd: 0,
         child_tid: 0,
         parent_tid: 0,
@@ -81,7 +75,7 @@ fn fork_in(folder: impl AsFd, processes: Processes) -> io::Result<Option<Pid>> {
         tls: 0,
         set_tid: 0,
         set_tid_size: 0,
-        cgroup: number(folder.as_fd().as_raw_fd())?,
+        cgroup: folder.map_or(Ok(0), |folder| number(folder.as_raw_fd()))?,
     };
     // SAFETY: the kernel only reads the structure. The new process has a copy of all memory, its stack among it, and there is no thread but this one
     // that could have been at something.
@@ -99,9 +93,7 @@ mod tests {
     /// What it does in a process of one thread is tested where such a process is: `pod-supervisor`.
     #[test]
     fn a_process_with_threads_is_not_copied() {
-        let folder = tempfile::tempdir().expect("folder");
-        let opened = std::fs::File::open(folder.path()).expect("opened");
-        let done = spawn_in(&opened, Processes::Shared, &mut Command::new("true"), |_| {}).map_err(|e| e.kind());
+        let done = fork(None, Processes::Shared, || ()).map_err(|e| e.kind());
         assert_eq!(done, Err(io::ErrorKind::Unsupported));
     }
 }

@@ -1,8 +1,8 @@
-//! `bosun-pod start` and `first`: a container, as an OCI runtime would start it, which a start of such a program takes several times as long for.
+//! `bosun-pod start`: a container, as an OCI runtime would start it, which a start of such a program takes several times as long for.
 //!
 //! Only where nothing is asked for that an OCI runtime has to do (`container_spec::is_plain_container` decides that): no label of SELinux, no users of the pod's own, a PID namespace of the container's own. A seccomp profile is there as the filter that the server made of it. What is left is what
 //! `runc run` does. The supervisor waits for none of it: it starts `start`, which is a process of the node's until its end: it makes the
-//! cgroup, with its limits, joins the pod's namespaces, and starts `first`, process 1 of a PID namespace, which makes the container's mounts around
+//! cgroup, with its limits, joins the pod's namespaces, and copies itself ([`First`]), as process 1 of a PID namespace, which makes the container's mounts around
 //! itself, enters the cgroup, and then becomes its program.
 //!
 //! Files of the image, and of volumes that other containers write to at the same time, are not trusted: sources of mounts are opened on the node's side,
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::cgroups::{Groups, Hierarchy};
 use crate::helper::{self, Own, at, receive};
 use crate::hold;
-use crate::next::{self, Next, Way, receive_next};
+use crate::next::{self, Way};
 use crate::process::become_process;
 use crate::terminal::Terminal;
 
@@ -40,8 +40,6 @@ use spec::Spec;
 
 /// What it is in the words for what went wrong.
 pub(crate) const WHAT: &str = "container start";
-/// Process 1 of a PID namespace of the container's own.
-const FIRST: Next = Next { verb: "first", what: WHAT, processes: Processes::Own };
 /// As a login shell of root has it.
 const UMASK: u32 = 0o022;
 
@@ -59,7 +57,7 @@ pub(crate) struct Order {
 }
 
 /// Begins the container that its standard input, a socket, tells of: what is to be done on the node's side. The number of its first process is
-/// told, which goes on ([`first`]).
+/// told, which goes on as a copy of this process ([`First`]).
 ///
 /// # Errors
 /// What it is was told over the socket, in the words of `runc`.
@@ -67,24 +65,10 @@ pub fn start() -> io::Result<()> {
     helper::begin(WHAT, begin)
 }
 
-/// Becomes the container's first process: mounts, user, capabilities, program. Nothing of it is to be said on streams, which may be the
-/// container's.
-///
-/// # Errors
-/// What it is was told over the socket of who asked, in the words of `runc`.
-pub fn first() -> io::Result<Infallible> {
-    helper::guard()?;
-    let ((order, last_capability, tty), passed, way): ((Order, u32, bool), _, _) = receive_next()?;
-    let ([input, output, error, told], terminal) = helper::split(passed, tty)?;
-    let told = UnixStream::from(told);
-    let done = become_first(&order, last_capability, [input, output, error], terminal, &told, way);
-    done.inspect_err(|failed| helper::say_failed(&told, WHAT, failed))
-}
-
 fn begin(told: &UnixStream) -> io::Result<()> {
     let (order, passed): (Order, _) = receive(told)?;
     let spec = Spec::read(&order.bundle)?;
-    let ([input, output, error], terminal) = helper::split(passed, spec.process.terminal)?;
+    let (streams, terminal) = helper::split(passed, spec.process.terminal)?;
     let last_capability = helper::last_capability()?;
     let groups = Groups::of(&order.cgroup, &order.hierarchies)?;
     groups.make()?;
@@ -97,8 +81,9 @@ fn begin(told: &UnixStream) -> io::Result<()> {
     for (kind, path) in spec.linux.joined()? {
         join(kind, path)?;
     }
-    let message = (order, last_capability, spec.process.terminal);
-    next::go_on(FIRST, &message, &[&input, &output, &error], told, terminal.as_ref(), groups.entrance())
+    let entrance = groups.entrance();
+    let first = First { bundle: order.bundle, spec, groups, last_capability, streams, terminal };
+    next::go_on(WHAT, Processes::Own, told, entrance, |way| first.becomes(told, way))
 }
 
 /// Joins a namespace of the pod's.
@@ -107,39 +92,45 @@ fn join(kind: LinkNameSpaceType, path: &Path) -> io::Result<()> {
     move_into_link_name_space(namespace.as_fd(), Some(kind)).map_err(io::Error::from).map_err(at(path))
 }
 
-/// Within the new PID namespace, to the end.
-fn become_first(
-    order: &Order,
+/// What process 1 of the new PID namespace is made of.
+struct First {
+    bundle: PathBuf,
+    spec: Spec,
+    groups: Groups,
     last_capability: u32,
-    mut streams: [OwnedFd; 3],
+    streams: [OwnedFd; 3],
+    /// The socket that waits for its terminal.
     terminal: Option<OwnedFd>,
-    told: &UnixStream,
-    way: Way,
-) -> io::Result<Infallible> {
-    let spec = Spec::read(&order.bundle)?;
-    let filter = spec.filter(&order.bundle)?;
-    let own = Own::new()?;
-    rustix::process::setsid()?;
-    hold::leave(UnshareFlags::NEWNS)?;
-    // By names of the node's, which are not to be seen later.
-    let mut joined = Joined::new(way.open()?, spec.linux.own_cgroups());
-    let has_dev = root::make(&own, &order.bundle, &spec, &Groups::of(&order.cgroup, &order.hierarchies)?, &mut joined)?;
-    if let Some(waits) = terminal {
-        let terminal = Terminal::open(&own, spec.process.user.uid)?;
-        devices::console(&terminal.slave)?;
-        streams = terminal.give(&own, &waits)?;
+}
+
+impl First {
+    /// Becomes the container's first process: mounts, user, capabilities, program. Nothing of it is to be said on streams, which may be the container's.
+    fn becomes(self, told: &UnixStream, way: Way<'_>) -> io::Result<Infallible> {
+        let Self { bundle, spec, groups, last_capability, mut streams, terminal } = self;
+        let filter = spec.filter(&bundle)?;
+        let own = Own::new()?;
+        rustix::process::setsid()?;
+        hold::leave(UnshareFlags::NEWNS)?;
+        // By names of the node's, which are not to be seen later.
+        let mut joined = Joined::new(way.open()?, spec.linux.own_cgroups());
+        let has_dev = root::make(&own, &bundle, &spec, &groups, &mut joined)?;
+        if let Some(waits) = terminal {
+            let terminal = Terminal::open(&own, spec.process.user.uid)?;
+            devices::console(&terminal.slave)?;
+            streams = terminal.give(&own, &waits)?;
+        }
+        if has_dev {
+            devices::own_null(&own, &mut streams)?;
+        }
+        // Before nothing can be made any more.
+        place::folders(&spec.process.cwd)?;
+        root::finish(&own, &spec)?;
+        if let Some(profile) = &spec.process.apparmor_profile {
+            own.confine(profile)?;
+        }
+        drop(own);
+        joined.enter()?;
+        rustix::process::umask(rustix::fs::Mode::from_bits_truncate(UMASK));
+        become_process(&spec.process, last_capability, streams, told, filter.as_ref())
     }
-    if has_dev {
-        devices::own_null(&own, &mut streams)?;
-    }
-    // Before nothing can be made any more.
-    place::folders(&spec.process.cwd)?;
-    root::finish(&own, &spec)?;
-    if let Some(profile) = &spec.process.apparmor_profile {
-        own.confine(profile)?;
-    }
-    drop(own);
-    joined.enter()?;
-    rustix::process::umask(rustix::fs::Mode::from_bits_truncate(UMASK));
-    become_process(&spec.process, last_capability, streams, told, filter.as_ref())
 }

@@ -40,12 +40,6 @@ pub(crate) fn again(verb: &str) -> Command {
 /// Starts this program once more, with a message and descriptors for it in the socket that is its input. Answers the process and the
 /// other end, which does not block.
 pub(crate) fn start<T: Serialize>(verb: &str, message: &T, passed: &[BorrowedFd<'_>]) -> io::Result<(Pid, UnixStream)> {
-    let (mut next, ours) = order(verb, message, passed)?;
-    Ok((Pid::from_child(&next.spawn()?), ours))
-}
-
-/// The call of this program, and the other end of its input, in which the message is.
-pub(crate) fn order<T: Serialize>(verb: &str, message: &T, passed: &[BorrowedFd<'_>]) -> io::Result<(Command, UnixStream)> {
     let message = frame(message, MAX_ORDER).map_err(io::Error::other)?;
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -55,7 +49,7 @@ pub(crate) fn order<T: Serialize>(verb: &str, message: &T, passed: &[BorrowedFd<
     let mut next = again(verb);
     next.env_clear().current_dir("/");
     next.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-    Ok((next, ours))
+    Ok((Pid::from_child(&next.spawn()?), ours))
 }
 
 /// Has this process, which was started so, begin what it is told over its standard input; what goes wrong is told there: `what` failed.
@@ -66,7 +60,7 @@ pub(crate) fn begin(what: &str, done: impl FnOnce(&UnixStream) -> io::Result<()>
 }
 
 /// Nobody looks into this process, and nothing that whoever started the supervisor left open gets into the container.
-pub(crate) fn guard() -> io::Result<()> {
+fn guard() -> io::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     close_fds::set_fds_cloexec(FIRST_OPEN, &[]);
     Ok(())
@@ -98,16 +92,10 @@ pub(crate) fn split<const N: usize>(
 
 /// A message, whole, with its descriptors.
 pub(crate) fn receive<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T, Vec<OwnedFd>)> {
-    let (message, passed, _) = receive_more(socket)?;
-    Ok((message, passed))
-}
-
-/// A message with its descriptors, and what came with it of what was said later.
-pub(crate) fn receive_more<T: DeserializeOwned>(socket: &UnixStream) -> io::Result<(T, Vec<OwnedFd>, Vec<u8>)> {
     let (mut incoming, mut passed, mut buffer) = (Vec::new(), Vec::new(), [0; 4096]);
     loop {
         if let Some(message) = unframe(&mut incoming, MAX_ORDER).map_err(io::Error::other)? {
-            return Ok((message, passed, incoming));
+            return Ok((message, passed));
         }
         match fds::receive(socket, &mut buffer, &mut passed) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -133,7 +121,7 @@ pub(crate) fn words(error: &io::Error) -> String {
 }
 
 /// The socket that is the standard input of such a process.
-pub(crate) fn told_by() -> io::Result<UnixStream> {
+fn told_by() -> io::Result<UnixStream> {
     Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 

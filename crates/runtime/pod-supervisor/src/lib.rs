@@ -35,8 +35,8 @@ pub mod wire;
 
 pub use capabilities::CAPABILITIES;
 pub use clock::now;
-pub use command::{enter, exec};
-pub use container::{first, start};
+pub use command::exec;
+pub use container::start;
 pub use hold::{hold, init};
 pub use record::{ContainerPlan, ExitRecord, Held, IdRange, NamespacePlan, PodPlan};
 pub use supervise::supervise;

@@ -1,4 +1,4 @@
-//! `bosun-pod run|hold|init|start|first|exec|enter`: see the crate's documentation.
+//! `bosun-pod run|hold|init|start|exec`: see the crate's documentation.
 
 #![forbid(unsafe_code)]
 
@@ -18,9 +18,7 @@ fn main() -> ExitCode {
     // Why these failed has been told, and their streams may be a command's.
     match verb.as_deref().and_then(|v| v.to_str()) {
         Some("start") => return done(pod_supervisor::start().is_ok()),
-        Some("first") => return done(pod_supervisor::first().is_ok()),
         Some("exec") => return done(pod_supervisor::exec().is_ok()),
-        Some("enter") => return done(pod_supervisor::enter().is_ok()),
         _ => {}
     }
     let done = match (verb.as_deref().and_then(|v| v.to_str()), &dir) {

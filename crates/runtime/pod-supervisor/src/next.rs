@@ -1,102 +1,64 @@
-//! The process that goes on where `bosun-pod start` and `exec` have done what is to be done on the node's side, and becomes the container's first process
-//! or a command: how it is started, and what it goes through before.
+//! The process that goes on where `bosun-pod start` and `exec` have done what is to be done on the node's side: a copy of theirs, which becomes the
+//! container's first process or a command. And what it goes through before.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 
-use cgroup_fork::{Processes, spawn_in};
-use rustix::process::Pid;
-use rustix::thread::UnshareFlags;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use cgroup_fork::{Processes, fork};
 
 use crate::cgroups::{Entrance, Opened};
-use crate::helper::{PID, at, order, receive_more, say_failed, start, told_by};
-use crate::hold;
+use crate::helper::{PID, at, say_failed};
 
 /// What is told to it when its number was told.
 const KNOWN: &[u8] = b".";
 
-/// Such a process.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Next {
-    /// The word that this program is started with.
-    pub(crate) verb: &'static str,
-    /// What it is in the words for what went wrong.
-    pub(crate) what: &'static str,
-    /// Whether a PID namespace begins with it.
-    pub(crate) processes: Processes,
-}
-
-/// Starts it with a message and descriptors, and tells its number to who waits for it.
-pub(crate) fn go_on<T: Serialize>(
-    next: Next,
-    message: &T,
-    passed: &[&OwnedFd],
+/// Starts it, and tells its number to who waits for it. What goes wrong as it becomes what it is to be is told there, too: `what` failed.
+pub(crate) fn go_on(
+    what: &str,
+    processes: Processes,
     mut told: &UnixStream,
-    terminal: Option<&OwnedFd>,
     entrance: Entrance,
+    becomes: impl FnOnce(Way<'_>) -> io::Result<Infallible>,
 ) -> io::Result<()> {
-    let passed: Vec<BorrowedFd<'_>> =
-        passed.iter().map(AsFd::as_fd).chain([told.as_fd()]).chain(terminal.map(AsFd::as_fd)).collect();
-    let begun = entrance.begins_in().map(|folder| begin_in(folder, next, &(message, &entrance), &passed, told));
-    let (pid, mut line) = match begun {
-        Some(Ok(begun)) => begun,
+    let mut parts = Some((UnixStream::pair()?, becomes));
+    let mut does = |entrance: &Entrance| {
+        // The other end is its parent's alone.
+        let Some(((_, line), becomes)) = parts.take() else { return };
+        let Err(failed) = becomes(Way { entrance, line });
+        say_failed(told, what, &failed);
+    };
+    let begun = entrance.begins_in().map(|folder| {
+        let opened = File::open(folder).map_err(at(folder))?;
+        fork(Some(opened.as_fd()), processes, || does(&entrance))
+    });
+    let pid = match begun {
+        Some(Ok(pid)) => pid,
         // It has all the processes that it may have, and commands come on top, as with `runc`; somebody keeps that call from us; or else the other way
         // says what is wrong.
         Some(Err(_)) | None => {
-            if next.processes == Processes::Own {
-                // For children.
-                hold::leave(UnshareFlags::NEWPID)?;
-            }
-            start(next.verb, &(message, entrance.begun_elsewhere()), &passed)?
+            let entrance = entrance.begun_elsewhere();
+            fork(None, processes, || does(&entrance))?
         }
     };
     told.write_all(format!("{PID}{}\n", pid.as_raw_nonzero()).as_bytes())?;
-    match line.write_all(KNOWN) {
-        // It has ended, and said why.
-        Err(e) if [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&e.kind()) => Ok(()),
-        other => other,
-    }
-}
-
-/// As [`start`], in a cgroup of version 2 from its beginning.
-fn begin_in<T: Serialize>(
-    folder: &Path,
-    next: Next,
-    message: &T,
-    passed: &[BorrowedFd<'_>],
-    told: &UnixStream,
-) -> io::Result<(Pid, UnixStream)> {
-    let (mut call, line) = order(next.verb, message, passed)?;
-    let folder = File::open(folder).map_err(at(folder))?;
-    let pid = spawn_in(folder, next.processes, &mut call, |failed| say_failed(told, next.what, failed))?;
-    Ok((pid, line))
-}
-
-/// The message for it, with its descriptors, and the way that is before it.
-pub(crate) fn receive_next<T: DeserializeOwned>() -> io::Result<(T, Vec<OwnedFd>, Way)> {
-    let line = told_by()?;
-    let ((message, entrance), passed, said): ((T, Entrance), _, _) = receive_more(&line)?;
-    Ok((message, passed, Way { entrance, line, said }))
+    let Some(((mut line, _), _)) = parts else { return Ok(()) };
+    line.write_all(KNOWN)
 }
 
 /// What it has to go through.
 #[derive(Debug)]
-pub(crate) struct Way {
-    entrance: Entrance,
+pub(crate) struct Way<'a> {
+    entrance: &'a Entrance,
     line: UnixStream,
-    /// What was said after the message.
-    said: Vec<u8>,
 }
 
-impl Way {
+impl Way<'_> {
     /// Opens what has names of the node's alone.
     pub(crate) fn open(self) -> io::Result<Gate> {
-        Ok(Gate { groups: self.entrance.open()?, line: self.line, said: self.said })
+        Ok(Gate { groups: self.entrance.open()?, line: self.line })
     }
 }
 
@@ -105,18 +67,18 @@ impl Way {
 pub(crate) struct Gate {
     groups: Opened,
     line: UnixStream,
-    said: Vec<u8>,
 }
 
 impl Gate {
-    /// Waits until its number was told, and is in its cgroups. If nobody told it, nobody would know of it, and it ends: who waits sees that, too.
+    /// Waits until its number was told, and is in its cgroups.
+    ///
+    /// # Errors
+    /// Who started it has ended and told nobody, who would not know of it; the cgroups take nobody.
     pub(crate) fn pass(mut self) -> io::Result<()> {
-        if !self.said.starts_with(KNOWN) {
-            match self.line.read_exact(&mut [0; KNOWN.len()]) {
-                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => std::process::exit(1),
-                other => other?,
-            }
-        }
+        self.line.read_exact(&mut [0; KNOWN.len()]).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => io::Error::other("who started it has ended"),
+            _ => e,
+        })?;
         self.groups.enter()
     }
 }

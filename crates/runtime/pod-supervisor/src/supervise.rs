@@ -5,10 +5,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cgroup_fork::{Processes, spawn_in};
+use cgroup_fork::{Processes, fork};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
@@ -156,9 +157,9 @@ fn enter(dir: &Path, plan: &PodPlan) -> io::Result<bool> {
     }
     let entrance = Entrance::to(outside);
     if let Some(folder) = entrance.begins_in() {
-        let say = |why: &io::Error| drop(writeln!(io::stderr(), "bosun-pod: {why}"));
-        let begun = spawn_in(fs::File::open(folder)?, Processes::Shared, again("run").arg(dir), say);
-        if begun.is_ok() {
+        let folder = fs::File::open(folder).map_err(at(folder))?;
+        let goes_on = || drop(writeln!(io::stderr(), "bosun-pod: {}", again("run").arg(dir).exec()));
+        if fork(Some(folder.as_fd()), Processes::Shared, goes_on).is_ok() {
             return Ok(true);
         }
     }

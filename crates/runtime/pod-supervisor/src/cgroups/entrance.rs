@@ -5,8 +5,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use crate::helper::at;
 
 /// The threads of a group of version 1.
@@ -15,7 +13,7 @@ const TASKS: &str = "tasks";
 const MYSELF: &[u8] = b"0";
 
 /// What a process of one thread does to be in some cgroups.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entrance {
     /// It writes itself into these files.
     files: Vec<PathBuf>,
