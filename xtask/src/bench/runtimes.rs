@@ -20,6 +20,8 @@ const PULLS: u64 = 2;
 const LAYERS: usize = 10;
 /// How long a daemon that starts a pod is left alone.
 const UNASKED: Duration = Duration::from_millis(200);
+/// Pause between pods: what the other runtime, and the kernel, leave for later is done then.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Where the registry of each is for its runtime.
 const HOST: &str = "bench.example";
 
@@ -166,7 +168,7 @@ fn singles(sides: &[Side; 2], runtime: &Runtime, report: &mut Report) -> anyhow:
             for (side, took) in sides.iter().zip(&mut took) {
                 let name = format!("single-{n}");
                 took.push(side.one(runtime, &name, &make(&name)).with_context(|| format!("{what}, {}", side.name))?);
-                idle(Duration::from_millis(200));
+                idle(PAUSE);
             }
         }
         for (name, share, must) in [("p50", 0.5, Must::AtMost(most)), ("p90", 0.9, Must::Any)] {

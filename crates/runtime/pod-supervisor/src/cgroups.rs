@@ -10,8 +10,8 @@ mod limits;
 mod resources;
 mod unified;
 
-pub(crate) use entrance::{Entrance, Opened};
+pub(crate) use entrance::{Entrance, Opened, entrance};
 pub use groups::{Groups, put_into};
+pub(crate) use hierarchies::has_all;
 pub use hierarchies::{Hierarchy, hierarchies_here};
-pub(crate) use hierarchies::{entrance, has_all};
 pub use resources::{Resources, Rule};

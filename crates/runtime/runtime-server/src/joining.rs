@@ -28,7 +28,9 @@ pub(crate) async fn check(rt: &Arc<Runtime>, pod: &Pod, supervisor: Option<u32>,
         }
         if has_process_1 {
             let program = rt.options.supervisor.display();
-            let why = format!("{program} is of a version before this one, and knows no pods that share processes: install both");
+            let why = format!(
+                "{program} is of a version before this one, and knows no pods that share processes: install both"
+            );
             return Err(RuntimeError::Refused(why));
         }
         cgroups::join(rt, supervisor, &procs)

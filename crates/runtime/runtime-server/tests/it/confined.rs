@@ -202,7 +202,8 @@ async fn a_container_that_has_all_its_processes_still_runs_commands() {
     let pod = run_pod(&mut client, bed.pod("full")).await.expect("a sandbox");
     let id = running(&mut client, &pod, container("main", "exec sleep 1000")).await;
     let below = format!("{}/{id}", bed.cgroup.trim_start_matches('/'));
-    let places = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(|hierarchy| std::path::Path::new(hierarchy).join(&below));
+    let places =
+        ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(|hierarchy| std::path::Path::new(hierarchy).join(&below));
     let group = places.iter().find(|group| group.join("pids.max").exists()).expect("processes are counted");
     std::fs::write(group.join("pids.max"), "1").expect("a limit");
     assert_eq!(std::fs::read_to_string(group.join("pids.current")).expect("count"), "1\n");

@@ -29,7 +29,9 @@ impl StoreArg {
     pub(super) fn open(&self) -> Result<ImageStore> {
         if self.root.join("layers").is_dir() {
             let given = self.root.display();
-            bail!("--root {given}: is a folder of images; allowed: the folder of the runtime, in which that is `images`");
+            bail!(
+                "--root {given}: is a folder of images; allowed: the folder of the runtime, in which that is `images`"
+            );
         }
         let root = self.images();
         let opened = ImageStore::open(&root);
