@@ -8,7 +8,7 @@
 #![deny(missing_docs)]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::process::Pid;
 
@@ -27,17 +27,18 @@ pub enum Processes {
 }
 
 /// Has a new process, a copy of this one, do something, and end, if it has not become another program. In the cgroup of `folder` from its beginning. It has
-/// all that this one has open. The caller reaps it.
+/// all open that this one has, but for `folder`: a path of the program that it becomes could lead through that. The caller reaps it.
 ///
 /// # Errors
 /// This process has several threads ([`io::ErrorKind::Unsupported`]), or the kernel refuses: among others `EAGAIN`, where the cgroup has all the
-/// processes that it may have, and `ENOSYS`, where the call is not to be had. Nothing was done then.
-pub fn fork(folder: Option<BorrowedFd<'_>>, processes: Processes, does: impl FnOnce()) -> io::Result<Pid> {
-    if let Some(pid) = copy(folder, processes)? {
+/// processes that it may have, and `ENOSYS` or `EPERM`, where somebody keeps `clone3` from it. Nothing was done then.
+pub fn fork(folder: Option<OwnedFd>, processes: Processes, does: impl FnOnce()) -> io::Result<Pid> {
+    if let Some(pid) = copy(folder.as_ref(), processes)? {
         return Ok(pid);
     }
     // From here on this is the new process, which never returns, whatever panics.
     let end = End;
+    drop(folder);
     does();
     drop(end);
     Err(io::Error::other("a process goes on that has ended"))
@@ -54,18 +55,35 @@ impl Drop for End {
 }
 
 /// The new process, or, in that, nothing.
-fn copy(folder: Option<BorrowedFd<'_>>, processes: Processes) -> io::Result<Option<Pid>> {
+fn copy(folder: Option<&OwnedFd>, processes: Processes) -> io::Result<Option<Pid>> {
     // What another thread has locked would stay so in the new process.
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "a process of several threads is not copied"));
     }
-    let number = |n| u64::try_from(n).map_err(io::Error::other);
     let apart = match processes {
         Processes::Shared => 0,
-        Processes::Own => number(libc::CLONE_NEWPID)?,
+        Processes::Own => libc::CLONE_NEWPID,
     };
+    let pid = match folder {
+        Some(folder) => clone_into(folder, apart)?,
+        None => clone(apart)?,
+    };
+    Ok(Pid::from_raw(pid))
+}
+
+/// `clone(2)`, which nobody keeps from who may start programs.
+fn clone(apart: i32) -> io::Result<i32> {
+    let flags = libc::c_long::from(libc::SIGCHLD | apart);
+    let none: libc::c_long = 0;
+    // SAFETY: nothing is pointed to. The new process has a copy of all memory, its stack among it, and there is no thread but this one that could have
+    // been at something.
+    answer("clone", unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) })
+}
+
+fn clone_into(folder: &OwnedFd, apart: i32) -> io::Result<i32> {
+    let number = |n| u64::try_from(n).map_err(io::Error::other);
     let call = libc::clone_args {
-        flags: folder.map_or(0, |_| CLONE_INTO_CGROUP) | apart,
+        flags: CLONE_INTO_CGROUP | number(apart)?,
         pidfd: 0,
         child_tid: 0,
         parent_tid: 0,
@@ -75,14 +93,17 @@ fn copy(folder: Option<BorrowedFd<'_>>, processes: Processes) -> io::Result<Opti
         tls: 0,
         set_tid: 0,
         set_tid_size: 0,
-        cgroup: folder.map_or(Ok(0), |folder| number(folder.as_raw_fd()))?,
+        cgroup: number(folder.as_raw_fd())?,
     };
-    // SAFETY: the kernel only reads the structure. The new process has a copy of all memory, its stack among it, and there is no thread but this one
-    // that could have been at something.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, std::ptr::from_ref(&call), size_of_val(&call)) };
-    match i32::try_from(pid).map_err(io::Error::other)? {
-        -1 => Err(io::Error::last_os_error()),
-        pid => Ok(Pid::from_raw(pid)),
+    // SAFETY: the kernel only reads the structure; for the rest see `clone`.
+    answer("clone3", unsafe { libc::syscall(libc::SYS_clone3, std::ptr::from_ref(&call), size_of_val(&call)) })
+}
+
+fn answer(call: &str, code: libc::c_long) -> io::Result<i32> {
+    let failed = io::Error::last_os_error();
+    match i32::try_from(code).map_err(io::Error::other)? {
+        -1 => Err(io::Error::new(failed.kind(), format!("{call}: {failed}"))),
+        pid => Ok(pid),
     }
 }
 

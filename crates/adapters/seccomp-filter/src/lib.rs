@@ -10,8 +10,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// Instructions of a program, at most: one that goes along with the order to run a command has its bounds (`pod-supervisor`), and the kernel takes
-/// twice as many.
+/// Instructions of a program, at most. The kernel takes twice as many.
 pub const MAX_PROGRAM: usize = 2048;
 
 /// One instruction of a program (`struct sock_filter`): code, how far to jump when true and when not, number.

@@ -114,7 +114,7 @@ impl Command {
         if let Some(profile) = &process.apparmor_profile {
             own.confine(profile)?;
         }
-        drop(own);
+        own.close()?;
         // Before it is the command: from then on whoever ends the container ends it, too.
         gate.pass()?;
         rustix::thread::move_into_thread_name_spaces(container.as_fd(), ThreadNameSpaceType::CONTROL_GROUP)?;

@@ -128,7 +128,7 @@ impl First {
         if let Some(profile) = &spec.process.apparmor_profile {
             own.confine(profile)?;
         }
-        drop(own);
+        own.close()?;
         joined.enter()?;
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(UMASK));
         become_process(&spec.process, last_capability, streams, told, filter.as_ref())

@@ -4,7 +4,6 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
 use cgroup_fork::{Processes, fork};
@@ -32,7 +31,7 @@ pub(crate) fn go_on(
     };
     let begun = entrance.begins_in().map(|folder| {
         let opened = File::open(folder).map_err(at(folder))?;
-        fork(Some(opened.as_fd()), processes, || does(&entrance))
+        fork(Some(opened.into()), processes, || does(&entrance))
     });
     let pid = match begun {
         Some(Ok(pid)) => pid,

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use crate::cgroups::{Entrance, hierarchies_here};
-use crate::helper::{again, at};
+use crate::helper::{self, again, at};
 use crate::record::{PodPlan, read_record};
 use crate::wire::Answer;
 use crate::{CONFINES, PLAN, READY, SOCKET, hold};
@@ -109,6 +109,8 @@ struct Supervisor {
 /// # Errors
 /// It cannot start; nothing is left of it then.
 pub fn supervise(dir: &Path) -> io::Result<()> {
+    // Nor what whoever started this left open: a copy of a helper looks for the container's program with all that it has open.
+    helper::hand_nothing_on();
     io::copy(&mut io::stdin(), &mut io::sink())?;
     let mut plan: PodPlan = read_record(&dir.join(PLAN))?;
     if enter(dir, &plan)? {
@@ -157,9 +159,9 @@ fn enter(dir: &Path, plan: &PodPlan) -> io::Result<bool> {
     }
     let entrance = Entrance::to(outside);
     if let Some(folder) = entrance.begins_in() {
-        let folder = fs::File::open(folder).map_err(at(folder))?;
+        let folder = OwnedFd::from(fs::File::open(folder).map_err(at(folder))?);
         let goes_on = || drop(writeln!(io::stderr(), "bosun-pod: {}", again("run").arg(dir).exec()));
-        if fork(Some(folder.as_fd()), Processes::Shared, goes_on).is_ok() {
+        if fork(Some(folder), Processes::Shared, goes_on).is_ok() {
             return Ok(true);
         }
     }

@@ -87,17 +87,18 @@ pub(crate) fn entrance(cgroup: &str, hierarchies: &[Hierarchy]) -> io::Result<En
     Ok(entrance)
 }
 
-/// Whether processors and memory nodes of a group are those of this process. A group without that controller has its parent's.
+/// Whether processors and memory nodes of a group are those of this process. A group without that controller has those of the next one above it that has.
 fn has_our_processors(folder: &Path) -> io::Result<bool> {
     let status = fs::read_to_string("/proc/self/status")?;
     let ours = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     for (file, name) in
         [("cpuset.cpus.effective", "Cpus_allowed_list:"), ("cpuset.mems.effective", "Mems_allowed_list:")]
     {
-        match fs::read_to_string(folder.join(file)) {
-            Ok(theirs) if Some(theirs.trim()) == ours(name) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            other => return other.map(|_| false),
+        let Some(file) = folder.ancestors().map(|folder| folder.join(file)).find(|file| file.exists()) else {
+            continue;
+        };
+        if Some(fs::read_to_string(file)?.trim()) != ours(name) {
+            return Ok(false);
         }
     }
     Ok(true)
@@ -139,6 +140,9 @@ mod tests {
                     fs::write(folder.path().join(file), format!("{value}\n")).expect("file");
                 }
             }
+            let below = folder.path().join("below");
+            fs::create_dir(&below).expect("folder");
+            assert_eq!(Entrance::to([&*below]).begins_in().is_some(), can, "{their_cpus:?} {their_mems:?}");
             let entrance = Entrance::to([folder.path()]);
             assert_eq!(entrance.begins_in().is_some(), can, "{their_cpus:?} {their_mems:?}");
             assert_eq!(entrance.begun_elsewhere().files, [folder.path().join("cgroup.procs")]);

@@ -4,7 +4,7 @@ use cri_api::v1;
 use cri_api::v1::security_profile::ProfileType;
 
 use crate::bed::Bed;
-use crate::on_runc::{Client, container, exec, exited, profile, run_pod, running, stop_pod};
+use crate::on_runc::{Client, container, create, exec, exited, profile, run_pod, running, start, stop_pod};
 
 /// What a process says of itself.
 const LOOK: &str = "b=/bin/busybox; $b grep -E '^(Cap|NoNew|Seccomp|Groups|Uid|Gid|Umask|SigBlk)' /proc/self/status; \
@@ -211,5 +211,34 @@ async fn a_container_that_has_all_its_processes_still_runs_commands() {
     assert_eq!(one.stdout, b"fine\n");
     let more = exec(&mut client, &id, "/bin/busybox true; echo never", 10).await.expect("a command");
     assert_ne!((more.exit_code, &more.stdout[..]), (0, &b"never\n"[..]), "{more:?}");
+    stop_pod(&mut client, &pod).await.expect("stopped");
+}
+
+/// What enters a container, or becomes its first process, has this and that open until its program takes over; the paths of the program and of its
+/// interpreter are looked up before (CVE-2024-21626).
+#[tokio::test]
+async fn nothing_that_is_open_before_a_program_begins_leads_out() {
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    let outside = bed.dir.path().join("true");
+    std::fs::copy("/bin/busybox", &outside).expect("busybox-static is installed");
+    let pod = run_pod(&mut client, bed.pod("leads")).await.expect("a sandbox");
+    let id = running(&mut client, &pod, container("main", "exec sleep 1000")).await;
+    for number in 3..24 {
+        let path = format!("/proc/self/fd/{number}{}{}", "/..".repeat(14), outside.display());
+        let script = bed.dir.path().join(format!("images/box/rootfs/script-{number}"));
+        std::fs::write(&script, format!("#!{path}\n")).expect("script");
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a program");
+        for program in [path, format!("/script-{number}")] {
+            let request = v1::ExecSyncRequest { container_id: id.clone(), cmd: vec![program.clone()], timeout: 10 };
+            let why = client.exec_sync(request).await.expect_err(&program).to_string();
+            assert!(why.contains("exec failed: "), "{why}");
+            let mut config = container(&format!("c{}-{number}", program.len()), "");
+            config.command = vec![program.clone()];
+            let begins = create(&mut client, &pod, config).await.expect("created");
+            let why = start(&mut client, &begins).await.expect_err(&program).to_string();
+            assert!(why.contains("container start failed: "), "{why}");
+        }
+    }
     stop_pod(&mut client, &pod).await.expect("stopped");
 }
