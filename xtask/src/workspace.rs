@@ -80,11 +80,18 @@ pub(crate) fn build_bosun(release: bool) -> anyhow::Result<PathBuf> {
     build("bosun", release)
 }
 
+/// A release of `bosun-pod`: linked statically, so that no library of the node is in the memory of what enters containers (`docs/runtime.md`).
+const STATIC_POD: &str = "rustc --release --package pod-supervisor --bin bosun-pod -- -C target-feature=+crt-static";
+
 /// Builds the daemon with what it needs to run pods itself, and returns the program; one that was given has it beside it.
 pub(crate) fn build_bosun_and_runtime(release: bool) -> anyhow::Result<PathBuf> {
     match std::env::var_os("BOSUN_BIN") {
         Some(given) => Ok(given.into()),
-        None => build_programs(&[("pod-supervisor", "bosun-pod"), ("bosun", "bosun")], release),
+        None if release => {
+            run("cargo", &STATIC_POD.split(' ').collect::<Vec<_>>())?;
+            build("bosun", true)
+        }
+        None => build_programs(&[("pod-supervisor", "bosun-pod"), ("bosun", "bosun")], false),
     }
 }
 

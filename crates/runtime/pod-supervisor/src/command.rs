@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::cgroups::{self, Entrance, Hierarchy, has_all, hierarchies_here};
 use crate::helper::{self, Own, at, receive};
 use crate::next::{self, Way};
+use crate::null;
 use crate::process::{self, Process};
 use crate::terminal::Terminal;
 
@@ -114,6 +115,7 @@ impl Command {
         if let Some(profile) = &process.apparmor_profile {
             own.confine(profile)?;
         }
+        null::give_own(&mut streams)?;
         own.close()?;
         // Before it is the command: from then on whoever ends the container ends it, too.
         gate.pass()?;

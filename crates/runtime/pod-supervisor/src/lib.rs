@@ -27,6 +27,7 @@ mod helper;
 mod hold;
 mod loopback;
 mod next;
+mod null;
 mod process;
 pub mod record;
 mod supervise;

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, openat2};
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use seccomp_filter::Filter;
 use serde::Deserialize;
@@ -131,6 +131,8 @@ pub(crate) fn become_process(
     rustix::thread::set_keep_capabilities(true)?;
     become_user(&process.user)?;
     rustix::thread::set_keep_capabilities(false)?;
+    // Of a node with `fs.suid_dumpable` another user's process may be looked into again.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     if moved.is_err() {
         change_folder(&process.cwd)?;
     }

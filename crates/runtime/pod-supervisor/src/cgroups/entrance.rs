@@ -94,9 +94,9 @@ fn has_our_processors(folder: &Path) -> io::Result<bool> {
     for (file, name) in
         [("cpuset.cpus.effective", "Cpus_allowed_list:"), ("cpuset.mems.effective", "Mems_allowed_list:")]
     {
-        let Some(file) = folder.ancestors().map(|folder| folder.join(file)).find(|file| file.exists()) else {
-            continue;
-        };
+        // The top has no events; what it has is everybody's.
+        let groups = folder.ancestors().take_while(|group| group.join("cgroup.events").exists());
+        let Some(file) = groups.map(|group| group.join(file)).find(|file| file.exists()) else { continue };
         if Some(fs::read_to_string(file)?.trim()) != ours(name) {
             return Ok(false);
         }
@@ -142,6 +142,9 @@ mod tests {
             }
             let below = folder.path().join("below");
             fs::create_dir(&below).expect("folder");
+            for group in [folder.path(), &below] {
+                fs::write(group.join("cgroup.events"), "").expect("file");
+            }
             assert_eq!(Entrance::to([&*below]).begins_in().is_some(), can, "{their_cpus:?} {their_mems:?}");
             let entrance = Entrance::to([folder.path()]);
             assert_eq!(entrance.begins_in().is_some(), can, "{their_cpus:?} {their_mems:?}");

@@ -11,6 +11,7 @@ use super::mounts::Detached;
 use super::place::{self, Make};
 use super::spec::Device;
 use crate::helper::{Own, at};
+use crate::null::is_null;
 
 /// Devices that every container has, by their numbers.
 const GIVEN: [(&str, u32, u32); 6] = [
@@ -30,8 +31,6 @@ const LINKS: [(&str, &str); 4] = [
 ];
 const DEV: &str = "/dev";
 const NULL: &str = "/dev/null";
-/// Numbers of that device.
-const NULL_NUMBERS: (u32, u32) = (1, 3);
 /// Made by `devpts`, to which a link leads.
 const PTMX: &str = "/dev/ptmx";
 /// Of a device, where nobody says otherwise.
@@ -94,12 +93,6 @@ fn make_one(device: &Device) -> io::Result<()> {
 pub(super) fn null() -> io::Result<OwnedFd> {
     let there = place::open(Path::new(NULL), OFlags::PATH | OFlags::NOFOLLOW).map_err(at(Path::new(NULL)))?;
     is_null(&there)?.then_some(there).ok_or_else(|| io::Error::other("/dev/null of the container is none"))
-}
-
-fn is_null(fd: &OwnedFd) -> io::Result<bool> {
-    let facts = rustix::fs::fstat(fd)?;
-    let numbers = (rustix::fs::major(facts.st_rdev), rustix::fs::minor(facts.st_rdev));
-    Ok(FileType::from_raw_mode(facts.st_mode) == FileType::CharacterDevice && numbers == NULL_NUMBERS)
 }
 
 /// Streams that are the node's `/dev/null` become the container's.

@@ -232,13 +232,33 @@ async fn nothing_that_is_open_before_a_program_begins_leads_out() {
         for program in [path, format!("/script-{number}")] {
             let request = v1::ExecSyncRequest { container_id: id.clone(), cmd: vec![program.clone()], timeout: 10 };
             let why = client.exec_sync(request).await.expect_err(&program).to_string();
-            assert!(why.contains("exec failed: "), "{why}");
+            assert!(why.contains("exec failed: ") && !why.contains("folder"), "{why}");
             let mut config = container(&format!("c{}-{number}", program.len()), "");
             config.command = vec![program.clone()];
             let begins = create(&mut client, &pod, config).await.expect("created");
             let why = start(&mut client, &begins).await.expect_err(&program).to_string();
-            assert!(why.contains("container start failed: "), "{why}");
+            assert!(why.contains("container start failed: ") && !why.contains("folder"), "{why}");
         }
     }
+    // Not refused for anything else.
+    running(&mut client, &pod, container("last", "exec sleep 1000")).await;
+    stop_pod(&mut client, &pod).await.expect("stopped");
+}
+
+/// Root in a container may change the mode of what its streams are, without any capability. The node's null device is everybody's.
+#[tokio::test]
+async fn a_command_has_a_null_device_of_its_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let bed = Bed::new();
+    let mut client = bed.client().await;
+    let pod = run_pod(&mut client, bed.pod("null")).await.expect("a sandbox");
+    let id = running(&mut client, &pod, container("main", "exec sleep 1000")).await;
+    let looks = "b=/bin/busybox; $b cat; $b stat -L -c '%F %a %t:%T' /proc/self/fd/0; $b chmod 600 /proc/self/fd/0";
+    let done = exec(&mut client, &id, looks, 10).await.expect("a command");
+    let changed = std::fs::metadata("/dev/null").expect("there").permissions().mode() & 0o777;
+    // Whatever comes of it here, nobody else is to suffer.
+    std::fs::set_permissions("/dev/null", PermissionsExt::from_mode(0o666)).expect("as it was");
+    assert_eq!((done.exit_code, String::from_utf8_lossy(&done.stdout).trim()), (0, "character special file 666 1:3"));
+    assert_eq!(changed, 0o666);
     stop_pod(&mut client, &pod).await.expect("stopped");
 }
