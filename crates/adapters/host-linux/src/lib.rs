@@ -1,6 +1,6 @@
 //! The Linux host behind the ports: cgroups, mounts, files, facts of the machine.
 //!
-//! One of two crates that may hold unsafe code (`quotas/kernel.rs` and `cgroup/devices/kernel.rs`, and none else here; the other is `seccomp-filter`). Every call blocks; managers run them on the blocking
+//! One of three crates that may hold unsafe code (`quotas/kernel.rs` and `cgroup/devices/kernel.rs`, and none else here; the others are `seccomp-filter` and `cgroup-fork`). Every call blocks; managers run them on the blocking
 //! pool. Nothing is cached: each answer is what the kernel says now.
 
 pub mod cgroup;

@@ -9,11 +9,6 @@ use model::node::CgroupDriver;
 use node_config::{EmbeddedRuntime, NodeConfig};
 use runtime_server::{CniNetworks, DirectoryImages, Images, Options, RuntimeFile, Server, StoreImages};
 
-/// Where a runtime whose folder is `root` keeps its images.
-pub(crate) fn images_folder(root: &Path) -> PathBuf {
-    root.join("images")
-}
-
 pub(crate) mod embedded;
 
 /// OCI runtimes in the order of preference.
@@ -23,7 +18,7 @@ const SUPERVISOR: &str = "bosun-pod";
 /// Where the CRI's socket is.
 const LISTEN: &str = "/run/bosun/cri.sock";
 /// What outlives a reboot.
-const ROOT: &str = "/var/lib/bosun/runtime";
+pub(crate) const ROOT: &str = "/var/lib/bosun/runtime";
 /// What does not.
 const STATE: &str = "/run/bosun/runtime";
 const CNI_CONF_DIR: &str = "/etc/cni/net.d";
@@ -31,7 +26,7 @@ const CNI_BIN_DIRS: [&str; 2] = ["/opt/cni/bin", "/usr/lib/cni"];
 /// As containerd has them.
 const CDI_SPEC_DIRS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 const CNI_CACHE_DIR: &str = "/var/lib/cni";
-const HOSTS_DIR: &str = "/etc/containerd/certs.d";
+pub(crate) const HOSTS_DIR: &str = "/etc/containerd/certs.d";
 
 /// Everything that a server is made with, looked at and found. A clone is the same.
 #[derive(Clone, Debug)]
@@ -43,6 +38,11 @@ pub(crate) struct OwnRuntime {
     hosts_dir: PathBuf,
     /// Images that are folders, instead of the store's.
     directory_images: Option<PathBuf>,
+}
+
+/// Where a runtime whose folder is `root` keeps its images.
+pub(crate) fn images_folder(root: &Path) -> PathBuf {
+    root.join("images")
 }
 
 impl OwnRuntime {

@@ -115,7 +115,7 @@ impl Command {
         if let Some(profile) = &process.apparmor_profile {
             own.confine(profile)?;
         }
-        null::give_own(&mut streams)?;
+        null::replace(&mut streams, null::own)?;
         own.close()?;
         // Before it is the command: from then on whoever ends the container ends it, too.
         gate.pass()?;

@@ -153,6 +153,13 @@ pub(crate) fn join_keyring(id: &str, is_new: bool) -> io::Result<()> {
     }
 }
 
+/// The top of a new file system, which is mounted nowhere and goes with who has it open.
+pub(crate) fn unmounted(kind: &str) -> io::Result<OwnedFd> {
+    let system = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&system)?;
+    Ok(fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOEXEC)?)
+}
+
 /// The folder of this process's own descriptors, in a `/proc` that is mounted nowhere, so that no path leads out of it: by names in it, calls that
 /// take paths alone reach what a descriptor is of. A process has one of the PID namespace that it is in. And its folder of what security modules
 /// know of it.
@@ -164,9 +171,7 @@ pub(crate) struct Own {
 
 impl Own {
     pub(crate) fn new() -> io::Result<Self> {
-        let system = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        fsconfig_create(&system)?;
-        let proc = fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+        let proc = unmounted("proc")?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // A kernel without any has no such folder.
         let attributes = openat(&proc, "self/attr", flags, Mode::empty()).ok();

@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, Mode, OFlags, makedev, mknodat, openat};
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+use crate::helper::unmounted;
 
 /// Numbers of the device.
 const NUMBERS: (u32, u32) = (1, 3);
@@ -18,28 +19,20 @@ pub(crate) fn is_null(fd: &OwnedFd) -> io::Result<bool> {
     Ok(FileType::from_raw_mode(facts.st_mode) == FileType::CharacterDevice && numbers == NUMBERS)
 }
 
-/// Streams that are such a device become one that nobody else has: root in a container may change the mode of what its streams are, without any
-/// capability, and the node's is everybody's.
-pub(crate) fn give_own(streams: &mut [OwnedFd; 3]) -> io::Result<()> {
-    let mut own: Option<OwnedFd> = None;
+/// Streams that are such a device become others.
+pub(crate) fn replace(streams: &mut [OwnedFd; 3], other: impl Fn() -> io::Result<OwnedFd>) -> io::Result<()> {
     for stream in streams {
-        if !is_null(stream)? {
-            continue;
+        if is_null(stream)? {
+            *stream = other()?;
         }
-        let null = match &own {
-            Some(null) => null.try_clone()?,
-            None => own.insert(make()?).try_clone()?,
-        };
-        *stream = null;
     }
     Ok(())
 }
 
-/// In a file system of its own, which is mounted nowhere and goes with it.
-fn make() -> io::Result<OwnedFd> {
-    let system = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_create(&system)?;
-    let folder = fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+/// One that nobody else has, in a file system that is mounted nowhere and goes with it: root in a container may change the mode of what its streams are,
+/// without any capability, and the node's is everybody's.
+pub(crate) fn own() -> io::Result<OwnedFd> {
+    let folder = unmounted("tmpfs")?;
     // The mode is meant as it is.
     let mask = rustix::process::umask(Mode::empty());
     let mode = Mode::from_bits_truncate(MODE);

@@ -109,7 +109,7 @@ struct Supervisor {
 /// # Errors
 /// It cannot start; nothing is left of it then.
 pub fn supervise(dir: &Path) -> io::Result<()> {
-    // Nor what whoever started this left open: a copy of a helper looks for the container's program with all that it has open.
+    // A copy of a helper looks for the container's program with all that it has open, which is to be nothing of who started this.
     helper::hand_nothing_on();
     io::copy(&mut io::stdin(), &mut io::sink())?;
     let mut plan: PodPlan = read_record(&dir.join(PLAN))?;

@@ -11,7 +11,7 @@ use super::mounts::Detached;
 use super::place::{self, Make};
 use super::spec::Device;
 use crate::helper::{Own, at};
-use crate::null::is_null;
+use crate::null::{self, is_null};
 
 /// Devices that every container has, by their numbers.
 const GIVEN: [(&str, u32, u32); 6] = [
@@ -97,12 +97,7 @@ pub(super) fn null() -> io::Result<OwnedFd> {
 
 /// Streams that are the node's `/dev/null` become the container's.
 pub(super) fn own_null(own: &Own, streams: &mut [OwnedFd; 3]) -> io::Result<()> {
-    for stream in streams {
-        if is_null(stream)? {
-            *stream = own.reopen(null()?, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC)?;
-        }
-    }
-    Ok(())
+    null::replace(streams, || own.reopen(null()?, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC))
 }
 
 /// Has `/dev/console` be the container's terminal.

@@ -15,7 +15,8 @@ use registry::{Deadlines, LayerProgress, Phase, Progress, Puller, Request, Setti
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::credentials::CredentialArgs;
-use super::store::{HOSTS, StoreArg};
+use super::store::StoreArg;
+use crate::own_runtime::HOSTS_DIR;
 
 /// What `bosun image pull` takes.
 #[derive(Debug, Clone, Args)]
@@ -27,7 +28,7 @@ pub(crate) struct PullArgs {
     #[command(flatten)]
     credentials: CredentialArgs,
     /// Folder with HOST/hosts.toml for mirrors and authorities; that of containerd unless given.
-    #[arg(long, value_name = "DIR", default_value = HOSTS)]
+    #[arg(long, value_name = "DIR", default_value = HOSTS_DIR)]
     hosts_dir: PathBuf,
     /// The image for which machine.
     #[arg(long, value_name = "OS/ARCH[/VARIANT]", default_value_t = Platform::own())]

@@ -7,12 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use image_store::ImageStore;
 
-use crate::own_runtime::images_folder;
-
-/// Where the runtime is, if nobody says otherwise.
-const ROOT: &str = "/var/lib/bosun/runtime";
-/// Where containerd keeps its files of hosts.
-pub(super) const HOSTS: &str = "/etc/containerd/certs.d";
+use crate::own_runtime::{ROOT, images_folder};
 
 /// Which store.
 #[derive(Debug, Clone, Args)]
